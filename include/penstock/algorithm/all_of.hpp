@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// AllOf: several limits on one key, decided in one step: all of them or none.
+#ifndef PENSTOCK_ALGORITHM_ALL_OF_HPP
+#define PENSTOCK_ALGORITHM_ALL_OF_HPP
+
+#include <penstock/concepts.hpp>
+#include <penstock/config.hpp>
+#include <penstock/decision.hpp>
+#include <penstock/detail/pack.hpp>
+#include <penstock/plan.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+PENSTOCK_BEGIN_NAMESPACE
+
+namespace detail {
+
+/// Joins the decisions of the parts into the one that is reported.
+class PartsDecision {
+public:
+    constexpr explicit PartsDecision(std::uint64_t cost) noexcept : cost_(cost) {
+        reported_.allowed = true;
+        reported_.remaining = nothing_yet;
+    }
+
+    constexpr void add(const Decision& part) noexcept {
+        const std::uint64_t before = part.allowed ? part.remaining + cost_ : part.remaining;
+        least_before_ = before < least_before_ ? before : least_before_;
+        const bool first_rejection = reported_.allowed && !part.allowed;
+        const bool longer = !reported_.allowed && !part.allowed && part.retry_after > reported_.retry_after;
+        const bool tighter = reported_.allowed && part.allowed && part.remaining < reported_.remaining;
+        if (first_rejection || longer || tighter) {
+            copy_fields(reported_, part);
+        }
+    }
+
+    [[nodiscard]] constexpr Decision decision() const noexcept {
+        Decision whole = reported_;
+        if (!whole.allowed) {
+            whole.remaining = least_before_;
+        }
+        return whole;
+    }
+
+private:
+    static constexpr std::uint64_t nothing_yet = ~std::uint64_t{0};
+
+    Decision reported_;
+    std::uint64_t least_before_ = nothing_yet;  // remaining if nothing is taken, as when another part rejects
+    std::uint64_t cost_;
+};
+
+}  // namespace detail
+
+/// Several algorithms on one key, such as a burst limit and a daily quota. A cost is admitted only if every part admits
+/// it; a rejection takes nothing from any part. limit, retry_after and reset_after are those of one part: the rejecting
+/// one with the longest retry_after, or, if allowed, the one with the least remaining; the first on a tie. `remaining`
+/// is the least of all parts. One to five parts of the library's algorithms.
+template <class... Parts>
+struct AllOf {
+    static_assert(sizeof...(Parts) >= 1, "penstock: AllOf needs at least one part");
+
+    explicit constexpr AllOf(const Parts&... limits) : parts(limits...) {}
+
+    detail::Pack<Parts...> parts;
+
+    friend constexpr bool operator==(const AllOf&, const AllOf&) noexcept = default;
+
+    using State = detail::Pack<typename Parts::State...>;
+    using AllPlan = Plan<AllOf>;
+
+    /// Takes `cost` from every part if each allows it. Pure: the state changes only if allowed and cost > 0.
+    static constexpr Decision step(State& state, const AllPlan& plan, Micros now, std::uint64_t cost,
+                                   Micros phase) noexcept {
+        State taken = state;
+        const Decision decision = join(taken, plan, cost, [&]<class Part>(auto& part, const auto& its) {
+            return Part::step(part, its, now, cost, phase);
+        });
+        if (decision.allowed) {
+            state = taken;
+        }
+        return decision;
+    }
+
+    /// Gives `cost` back to every part.
+    static constexpr Decision refund(State& state, const AllPlan& plan, Micros now, std::uint64_t cost,
+                                     Micros phase) noexcept
+        requires(Refundable<Parts> && ...)
+    {
+        return join(state, plan, 0, [&]<class Part>(auto& part, const auto& its) {
+            return Part::refund(part, its, now, cost, phase);
+        });
+    }
+
+    /// Takes `cost` from every part, even past its limit.
+    static constexpr Decision charge(State& state, const AllPlan& plan, Micros now, std::uint64_t cost,
+                                     Micros phase) noexcept
+        requires(Chargeable<Parts> && ...)
+    {
+        return join(state, plan, 0, [&]<class Part>(auto& part, const auto& its) {
+            return Part::charge(part, its, now, cost, phase);
+        });
+    }
+
+    /// Takes `cost` in advance from every part if each can give it within `max_wait`; the wait is the longest of them.
+    static constexpr Reservation reserve(State& state, const AllPlan& plan, Micros now, std::uint64_t cost,
+                                         Micros phase, std::chrono::microseconds max_wait) noexcept
+        requires(Reservable<Parts> && ...)
+    {
+        State taken = state;
+        std::chrono::microseconds longest{0};
+        const Decision decision = join(taken, plan, cost, [&]<class Part>(auto& part, const auto& its) {
+            const Reservation reservation = Part::reserve(part, its, now, cost, phase, max_wait);
+            longest = reservation.wait > longest ? reservation.wait : longest;
+            return reservation.decision;
+        });
+        if (!decision.allowed) {
+            return {step(state, plan, now, cost, phase)};
+        }
+        state = taken;
+        return {decision, longest};
+    }
+
+    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept
+        requires(Stamped<Parts> && ...)
+    {
+        Micros latest = 0;
+        each([&]<class Part, std::size_t Index>() {
+            const Micros its = Part::stamp(detail::get<Index>(state));
+            latest = its > latest ? its : latest;
+        });
+        return latest;
+    }
+
+private:
+    template <class Visit>
+    static constexpr void each(Visit&& visit) noexcept {
+        [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+            (visit.template operator()<Parts, Index>(), ...);
+        }(std::index_sequence_for<Parts...>{});
+    }
+
+    template <class StepOfPart>
+    static constexpr Decision join(State& state, const AllPlan& plan, std::uint64_t cost,
+                                   StepOfPart&& step_of_part) noexcept {
+        detail::PartsDecision all(cost);
+        each([&]<class Part, std::size_t Index>() {
+            all.add(step_of_part.template operator()<Part>(detail::get<Index>(state), plan.template part<Index>()));
+        });
+        return all.decision();
+    }
+};
+
+template <class... Parts>
+AllOf(Parts...) -> AllOf<Parts...>;
+
+template <class... Parts>
+class Plan<AllOf<Parts...>> {
+public:
+    explicit constexpr Plan(const AllOf<Parts...>& all) : Plan(all, std::index_sequence_for<Parts...>{}) {}
+
+    [[nodiscard]] constexpr AllOf<Parts...> algorithm() const noexcept {
+        return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
+            return AllOf<Parts...>{this->template part<Index>().algorithm()...};
+        }(std::index_sequence_for<Parts...>{});
+    }
+
+    template <std::size_t Index>
+    [[nodiscard]] constexpr const auto& part() const noexcept {
+        return detail::get<Index>(parts_);
+    }
+
+    /// Whether the steps want the key's phase.
+    [[nodiscard]] constexpr bool staggered() const noexcept {
+        return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
+            return (detail::is_staggered(this->template part<Index>()) || ...);
+        }(std::index_sequence_for<Parts...>{});
+    }
+
+private:
+    template <std::size_t... Index>
+    constexpr Plan(const AllOf<Parts...>& all, std::index_sequence<Index...>)
+        : parts_(Plan<Parts>(detail::get<Index>(all.parts))...) {}
+
+    detail::Pack<Plan<Parts>...> parts_;
+};
+
+PENSTOCK_END_NAMESPACE
+
+#endif  // PENSTOCK_ALGORITHM_ALL_OF_HPP

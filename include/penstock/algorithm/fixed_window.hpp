@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// FixedWindow: `limit` units in each window; windows follow one another on a fixed grid.
+#ifndef PENSTOCK_ALGORITHM_FIXED_WINDOW_HPP
+#define PENSTOCK_ALGORITHM_FIXED_WINDOW_HPP
+
+#include <penstock/config.hpp>
+#include <penstock/decision.hpp>
+#include <penstock/detail/throw.hpp>
+#include <penstock/detail/window.hpp>
+#include <penstock/plan.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+PENSTOCK_BEGIN_NAMESPACE
+
+/// At most `limit` units in each window. Windows begin at multiples of `window` since the clock's epoch plus `offset`,
+/// whatever the traffic. Around a boundary up to twice the limit passes within one window's length: for quotas, not
+/// for protection against bursts.
+/// Allowed: limit 1 to 2^39, window 1 us to 2^45 us, offset -2^45 us to 2^45 us. Otherwise a plan of it throws
+/// std::invalid_argument.
+struct FixedWindow {
+    std::uint64_t limit = 0;              ///< units per window: also the largest cost
+    std::chrono::microseconds window{0};  ///< length of a window
+    Align align = Align::epoch;           ///< staggered: each client's windows begin at a shift of its own
+    std::chrono::microseconds offset{0};  ///< moves all boundaries, such as to a time zone's midnight
+
+    friend constexpr bool operator==(const FixedWindow&, const FixedWindow&) noexcept = default;
+
+    using State = detail::WindowState;
+    using WindowPlan = Plan<FixedWindow>;
+
+    /// Takes `cost` if the window holds it. Pure: the state changes only if allowed and cost > 0.
+    static constexpr Decision step(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                   Micros phase) noexcept;
+
+    /// Gives `cost` back to the present window, at most what was taken in it.
+    static constexpr Decision refund(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                     Micros phase) noexcept;
+
+    /// Takes `cost` even past the limit, up to twice the limit in all.
+    static constexpr Decision charge(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                     Micros phase) noexcept;
+
+    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept { return detail::Counts::stamp(state); }
+
+private:
+    static constexpr detail::Counts counts(const State& state, const WindowPlan& plan, Micros now,
+                                           Micros phase) noexcept;
+    static constexpr Decision decide(const detail::Counts& counts, const WindowPlan& plan, bool allowed,
+                                     std::chrono::microseconds retry_after) noexcept;
+};
+
+template <>
+class Plan<FixedWindow> {
+public:
+    explicit constexpr Plan(const FixedWindow& fixed) : algorithm_(fixed) {
+        detail::validate_limit("FixedWindow.limit", fixed.limit);
+        detail::validate_period("FixedWindow.window", fixed.window);
+        detail::validate_align("FixedWindow.align", fixed.align);
+        const std::int64_t offset = fixed.offset.count();
+        if (offset < -detail::longest_period || offset > detail::longest_period) {
+            detail::throw_invalid("FixedWindow.offset", std::to_string(offset) + " us",
+                                  "-35184372088832 us to 35184372088832 us");
+        }
+    }
+
+    [[nodiscard]] constexpr const FixedWindow& algorithm() const noexcept { return algorithm_; }
+
+    /// Whether the steps want the key's phase.
+    [[nodiscard]] constexpr bool staggered() const noexcept { return algorithm_.align == Align::staggered; }
+
+private:
+    friend struct FixedWindow;
+
+    [[nodiscard]] constexpr std::uint64_t length() const noexcept {
+        return static_cast<std::uint64_t>(algorithm_.window.count());
+    }
+
+    FixedWindow algorithm_;
+};
+
+constexpr detail::Counts FixedWindow::counts(const State& state, const WindowPlan& plan, Micros now,
+                                             Micros phase) noexcept {
+    const std::int64_t stagger = plan.staggered() ? static_cast<std::int64_t>(phase) : 0;
+    detail::Counts counts(state, plan.length(), plan.algorithm_.offset.count() + stagger, now);
+    counts.previous = 0;
+    return counts;
+}
+
+constexpr Decision FixedWindow::decide(const detail::Counts& counts, const WindowPlan& plan, bool allowed,
+                                       std::chrono::microseconds retry_after) noexcept {
+    const std::uint64_t limit = plan.algorithm_.limit;
+    return {.allowed = allowed,
+            .limit = limit,
+            .remaining = counts.current < limit ? limit - counts.current : 0,
+            .retry_after = retry_after,
+            .reset_after = counts.current > 0 ? counts.until(counts.length) : std::chrono::microseconds{0}};
+}
+
+constexpr Decision FixedWindow::step(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                     Micros phase) noexcept {
+    detail::Counts window = counts(state, plan, now, phase);
+    const std::uint64_t limit = plan.algorithm_.limit;
+    if (cost == 0) {
+        return decide(window, plan, true, {});
+    }
+    if (cost > limit) {
+        return decide(window, plan, false, never);
+    }
+    if (window.current > limit - cost) {
+        return decide(window, plan, false, window.until(window.length));
+    }
+    window.current += cost;
+    state = window.state(window.time);
+    return decide(window, plan, true, {});
+}
+
+constexpr Decision FixedWindow::refund(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                       Micros phase) noexcept {
+    detail::Counts window = counts(state, plan, now, phase);
+    if (cost > 0 && window.current > 0) {
+        window.current = cost < window.current ? window.current - cost : 0;
+        state = window.state(stamp(state));
+    }
+    return decide(window, plan, true, {});
+}
+
+constexpr Decision FixedWindow::charge(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                       Micros phase) noexcept {
+    detail::Counts window = counts(state, plan, now, phase);
+    const std::uint64_t limit = plan.algorithm_.limit;
+    if (cost > 0) {
+        window.add_up_to(2 * limit, cost);
+        state = window.state(window.time);
+    }
+    const bool within = window.current <= limit;
+    return decide(window, plan, within, within ? std::chrono::microseconds{0} : window.until(window.length));
+}
+
+PENSTOCK_END_NAMESPACE
+
+#endif  // PENSTOCK_ALGORITHM_FIXED_WINDOW_HPP

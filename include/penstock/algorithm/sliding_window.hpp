@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// SlidingWindow: `limit` units in any window, counted with two counters and a weight.
+#ifndef PENSTOCK_ALGORITHM_SLIDING_WINDOW_HPP
+#define PENSTOCK_ALGORITHM_SLIDING_WINDOW_HPP
+
+#include <penstock/config.hpp>
+#include <penstock/decision.hpp>
+#include <penstock/detail/wide.hpp>
+#include <penstock/detail/window.hpp>
+#include <penstock/plan.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+PENSTOCK_BEGIN_NAMESPACE
+
+/// At most about `limit` units in any span of `window`: the count of the previous window on a fixed grid, weighted by
+/// the part of it that a window ending now still covers, plus the count of the current one. Admits a cost if
+/// previous x (1 - elapsed / window) + current + cost <= limit. Only admitted cost counts.
+/// Allowed: limit 1 to 2^39, window 1 us to 2^45 us. Otherwise a plan of it throws std::invalid_argument.
+/// Source: the sliding window counter as described by Cloudflare in 2017; exact here, with no floating point.
+struct SlidingWindow {
+    std::uint64_t limit = 0;              ///< units per window: also the largest cost
+    std::chrono::microseconds window{0};  ///< length of a window
+    Align align = Align::epoch;           ///< staggered: each client's windows begin at a shift of its own
+
+    friend constexpr bool operator==(const SlidingWindow&, const SlidingWindow&) noexcept = default;
+
+    using State = detail::WindowState;
+    using WindowPlan = Plan<SlidingWindow>;
+
+    /// Takes `cost` if it fits. Pure: the state changes only if allowed and cost > 0.
+    static constexpr Decision step(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                   Micros phase) noexcept;
+
+    /// Gives `cost` back to the present window, at most what was taken in it.
+    static constexpr Decision refund(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                     Micros phase) noexcept;
+
+    /// Takes `cost` even past the limit, up to twice the limit in all.
+    static constexpr Decision charge(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                     Micros phase) noexcept;
+
+    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept { return detail::Counts::stamp(state); }
+
+private:
+    static constexpr detail::Counts counts(const State& state, const WindowPlan& plan, Micros now,
+                                           Micros phase) noexcept;
+    static constexpr Decision decide(const detail::Counts& counts, const WindowPlan& plan, bool allowed,
+                                     std::chrono::microseconds retry_after) noexcept;
+    static constexpr std::chrono::microseconds until_room(const detail::Counts& counts, std::uint64_t limit,
+                                                          std::uint64_t cost) noexcept;
+};
+
+template <>
+class Plan<SlidingWindow> {
+public:
+    explicit constexpr Plan(const SlidingWindow& sliding) : algorithm_(sliding) {
+        detail::validate_limit("SlidingWindow.limit", sliding.limit);
+        detail::validate_period("SlidingWindow.window", sliding.window);
+        detail::validate_align("SlidingWindow.align", sliding.align);
+    }
+
+    [[nodiscard]] constexpr const SlidingWindow& algorithm() const noexcept { return algorithm_; }
+
+    /// Whether the steps want the key's phase.
+    [[nodiscard]] constexpr bool staggered() const noexcept { return algorithm_.align == Align::staggered; }
+
+private:
+    friend struct SlidingWindow;
+
+    [[nodiscard]] constexpr std::uint64_t length() const noexcept {
+        return static_cast<std::uint64_t>(algorithm_.window.count());
+    }
+
+    SlidingWindow algorithm_;
+};
+
+constexpr detail::Counts SlidingWindow::counts(const State& state, const WindowPlan& plan, Micros now,
+                                               Micros phase) noexcept {
+    return detail::Counts(state, plan.length(), plan.staggered() ? static_cast<std::int64_t>(phase) : 0, now);
+}
+
+/// From now until `cost`, at most the limit and not admitted at present, is.
+constexpr std::chrono::microseconds SlidingWindow::until_room(const detail::Counts& counts, std::uint64_t limit,
+                                                              std::uint64_t cost) noexcept {
+    // As the weight of the older count falls with every microsecond, the wait is where it meets the room that is left.
+    const std::uint64_t length = counts.length;
+    if (counts.current <= limit - cost) {
+        const std::uint64_t room = limit - cost - counts.current;
+        return counts.until(length - detail::multiply_add_divide(room, length, 0, counts.previous).quotient);
+    }
+    const std::uint64_t room = limit - cost;
+    return counts.until(2 * length - detail::multiply_add_divide(room, length, 0, counts.current).quotient);
+}
+
+constexpr Decision SlidingWindow::decide(const detail::Counts& counts, const WindowPlan& plan, bool allowed,
+                                         std::chrono::microseconds retry_after) noexcept {
+    const std::uint64_t limit = plan.algorithm_.limit;
+    const std::uint64_t used = counts.carried() + counts.current;
+    const std::uint64_t windows_to_pass = counts.current > 0 ? 2 : (counts.previous > 0 ? 1 : 0);
+    return {.allowed = allowed,
+            .limit = limit,
+            .remaining = used < limit ? limit - used : 0,
+            .retry_after = retry_after,
+            .reset_after = windows_to_pass > 0 ? counts.until(windows_to_pass * counts.length)
+                                               : std::chrono::microseconds{0}};
+}
+
+constexpr Decision SlidingWindow::step(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                       Micros phase) noexcept {
+    detail::Counts window = counts(state, plan, now, phase);
+    const std::uint64_t limit = plan.algorithm_.limit;
+    if (cost == 0) {
+        return decide(window, plan, true, {});
+    }
+    if (cost > limit) {
+        return decide(window, plan, false, never);
+    }
+    if (window.carried() + window.current > limit - cost) {
+        return decide(window, plan, false, until_room(window, limit, cost));
+    }
+    window.current += cost;
+    state = window.state(window.time);
+    return decide(window, plan, true, {});
+}
+
+constexpr Decision SlidingWindow::refund(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                         Micros phase) noexcept {
+    detail::Counts window = counts(state, plan, now, phase);
+    if (cost > 0 && window.current > 0) {
+        window.current = cost < window.current ? window.current - cost : 0;
+        state = window.state(stamp(state));
+    }
+    return decide(window, plan, true, {});
+}
+
+constexpr Decision SlidingWindow::charge(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
+                                         Micros phase) noexcept {
+    detail::Counts window = counts(state, plan, now, phase);
+    const std::uint64_t limit = plan.algorithm_.limit;
+    if (cost > 0) {
+        window.add_up_to(2 * limit, cost);
+        state = window.state(window.time);
+    }
+    const bool within = window.carried() + window.current <= limit;
+    return decide(window, plan, within, within ? std::chrono::microseconds{0} : until_room(window, limit, 0));
+}
+
+PENSTOCK_END_NAMESPACE
+
+#endif  // PENSTOCK_ALGORITHM_SLIDING_WINDOW_HPP

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// What an algorithm, a storage and a clock must be: the syntax, the obligations, and a sentence for what is missing.
+#ifndef PENSTOCK_CONCEPTS_HPP
+#define PENSTOCK_CONCEPTS_HPP
+
+#include <penstock/config.hpp>
+#include <penstock/decision.hpp>
+#include <penstock/plan.hpp>
+#include <penstock/store.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+PENSTOCK_BEGIN_NAMESPACE
+
+/// A clock: `now()` counts microseconds from an epoch of its own. It may be called from any thread. It may go back: a
+/// limiter mints nothing from that. Copies given to different limiters need not agree.
+template <class T>
+concept Clock = requires(const T& clock) {
+    requires std::copy_constructible<T>;
+    requires std::same_as<decltype(clock.now()), std::chrono::microseconds>;
+    requires noexcept(clock.now());
+};
+
+/// The largest state of an algorithm, in bytes.
+inline constexpr std::size_t largest_state = 120;
+
+/// An algorithm: a trivially copyable struct of parameters, with
+/// - `State`: trivially copyable, at most `largest_state` bytes; all zero bytes mean a fresh client.
+/// - `static Decision step(State&, const Plan<T>&, Micros now, std::uint64_t cost, Micros phase) noexcept`: decides.
+///   Pure: it may run again with the same input, on any thread. It changes the state only if it allows and cost > 0;
+///   cost 0 is allowed. `now` is below 2^53 and may be earlier than last time. `reset_after` says when the state will
+///   be as good as fresh: from then on the storage may forget it. `phase` is a fixed public hash of the key if the
+///   plan has `bool staggered() const` and it is true, else 0.
+/// - optional `void validate() const`: throws std::invalid_argument for parameters out of range.
+/// - optional `refund` and `charge` (parameters as `step`), and `reserve` (one more: `std::chrono::microseconds
+///   max_wait`; gives a Reservation): the limiter's members of these names need them.
+/// - optional `static Micros stamp(const State&) noexcept`: the time of the last change, if the state keeps it; without
+///   it the storage keeps one beside the state.
+template <class T>
+concept Algorithm = requires(typename T::State& state, const Plan<T>& plan) {
+    requires std::is_trivially_copyable_v<typename T::State>;
+    requires sizeof(typename T::State) <= largest_state;
+    requires std::is_trivially_copyable_v<Plan<T>>;
+    requires std::same_as<decltype(T::step(state, plan, Micros{}, std::uint64_t{}, Micros{})), Decision>;
+    requires noexcept(T::step(state, plan, Micros{}, std::uint64_t{}, Micros{}));
+};
+
+/// An algorithm that can give back.
+template <class T>
+concept Refundable = requires(typename T::State& state, const Plan<T>& plan) {
+    requires std::same_as<decltype(T::refund(state, plan, Micros{}, std::uint64_t{}, Micros{})), Decision>;
+};
+
+/// An algorithm that can take past its limit.
+template <class T>
+concept Chargeable = requires(typename T::State& state, const Plan<T>& plan) {
+    requires std::same_as<decltype(T::charge(state, plan, Micros{}, std::uint64_t{}, Micros{})), Decision>;
+};
+
+/// An algorithm that can take in advance.
+template <class T>
+concept Reservable = requires(typename T::State& state, const Plan<T>& plan, std::chrono::microseconds max_wait) {
+    requires std::same_as<decltype(T::reserve(state, plan, Micros{}, std::uint64_t{}, Micros{}, max_wait)), Reservation>;
+};
+
+/// An algorithm whose state keeps the time of its last change.
+template <class T>
+concept Stamped = requires(const typename T::State& state) {
+    requires std::same_as<decltype(T::stamp(state)), Micros>;
+};
+
+/// A storage: options, which a limiter binds to its algorithm by constructing `Bound<Algorithm>` from them. What is
+/// bound decides, from any thread and without throwing:
+/// - `StoreError apply(Op, std::string_view key, const Plan<A>&, Micros now, std::uint64_t cost,
+///   std::chrono::microseconds max_wait, Decision&)`: writes the decision, or says why there is none. `max_wait` is for
+///   Op::reserve alone, and the wait of an admitted reservation stands in the decision's retry_after.
+/// - optional `locate(key)`: a key looked up in advance, which `apply` takes in its stead. The limiter calls it before
+///   it reads the clock, and for all of a batch first, so that the memory has time to answer.
+/// - optional `DefaultClock`: the clock of a limiter that was given none; otherwise SteadyClock.
+template <class T, class A>
+concept Storage = requires(typename T::template Bound<A>& bound, const Plan<A>& plan, Decision& decision) {
+    requires std::constructible_from<typename T::template Bound<A>, const T&>;
+    requires std::same_as<decltype(bound.apply(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{},
+                                               std::chrono::microseconds{}, decision)),
+                          StoreError>;
+    requires noexcept(bound.apply(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{},
+                                  std::chrono::microseconds{}, decision));
+};
+
+namespace detail {
+
+// Each of these fails with the sentence that names what is missing: compilers explain a failed concept far worse.
+
+template <class T>
+consteval bool explain_clock() {
+    static_assert(
+        requires(const T& clock) { clock.now(); },
+        "penstock: a clock needs a member function `now() const` without parameters");
+    if constexpr (requires(const T& clock) { clock.now(); }) {
+        static_assert(std::same_as<decltype(std::declval<const T&>().now()), std::chrono::microseconds>,
+                      "penstock: a clock's now() must return std::chrono::microseconds");
+        static_assert(noexcept(std::declval<const T&>().now()), "penstock: a clock's now() must be noexcept");
+    }
+    static_assert(std::copy_constructible<T>, "penstock: a clock must be copyable");
+    return Clock<T>;
+}
+
+template <class T>
+concept HasStep = requires(typename T::State& state, const Plan<T>& plan) {
+    T::step(state, plan, Micros{}, std::uint64_t{}, Micros{});
+};
+
+template <class T>
+consteval bool explain_step() {
+    if constexpr (HasStep<T>) {
+        using Result = decltype(T::step(std::declval<typename T::State&>(), std::declval<const Plan<T>&>(), Micros{},
+                                        std::uint64_t{}, Micros{}));
+        static_assert(std::same_as<Result, Decision>, "penstock: an algorithm's step must return penstock::Decision");
+        static_assert(noexcept(T::step(std::declval<typename T::State&>(), std::declval<const Plan<T>&>(), Micros{},
+                                       std::uint64_t{}, Micros{})),
+                      "penstock: an algorithm's step must be noexcept");
+    }
+    return true;
+}
+
+template <class T>
+consteval bool explain_algorithm() {
+    constexpr bool has_state = requires { typename T::State; };
+    static_assert(has_state, "penstock: an algorithm needs a type `State`: what is remembered of a client");
+    if constexpr (has_state) {
+        static_assert(std::is_trivially_copyable_v<typename T::State>,
+                      "penstock: an algorithm's State must be trivially copyable");
+        static_assert(sizeof(typename T::State) <= largest_state,
+                      "penstock: an algorithm's State must be at most 120 bytes");
+        static_assert(std::is_trivially_copyable_v<Plan<T>>,
+                      "penstock: an algorithm's parameters must be trivially copyable");
+        static_assert(HasStep<T>, "penstock: an algorithm needs `static Decision step(State&, const Plan<...>&, Micros "
+                                  "now, std::uint64_t cost, Micros phase) noexcept`");
+        return explain_step<T>() && Algorithm<T>;
+    }
+    return true;
+}
+
+template <class T, class A>
+consteval bool explain_storage() {
+    constexpr bool has_bound = requires { typename T::template Bound<A>; };
+    static_assert(has_bound, "penstock: a storage needs a class template `Bound<Algorithm>`: what decides");
+    if constexpr (has_bound) {
+        static_assert(std::constructible_from<typename T::template Bound<A>, const T&>,
+                      "penstock: a storage's Bound<Algorithm> must be constructible from the storage");
+        static_assert(
+            requires(typename T::template Bound<A>& bound, const Plan<A>& plan, Decision& decision) {
+                bound.apply(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{}, std::chrono::microseconds{},
+                            decision);
+            },
+            "penstock: a storage's Bound<Algorithm> needs `StoreError apply(Op, std::string_view key, const Plan<...>&, "
+            "Micros now, std::uint64_t cost, std::chrono::microseconds max_wait, Decision&) noexcept`");
+        static_assert(Storage<T, A>, "penstock: a storage's apply must be noexcept and return penstock::StoreError");
+    }
+    return true;
+}
+
+}  // namespace detail
+
+PENSTOCK_END_NAMESPACE
+
+#endif  // PENSTOCK_CONCEPTS_HPP

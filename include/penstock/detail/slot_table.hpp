@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT
+// SlotTable: a table of fixed size in which every slot is a lock of its own: the memory of LocalStorage.
+#ifndef PENSTOCK_DETAIL_SLOT_TABLE_HPP
+#define PENSTOCK_DETAIL_SLOT_TABLE_HPP
+
+#include <penstock/config.hpp>
+#include <penstock/detail/os.hpp>
+#include <penstock/detail/slot_word.hpp>
+#include <penstock/detail/wide.hpp>
+#include <penstock/hash.hpp>
+#include <penstock/plan.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <type_traits>
+
+PENSTOCK_BEGIN_NAMESPACE
+
+namespace detail {
+
+/// How threads meet in a table, and its dimensions. A model test that explores all interleavings passes a smaller one.
+struct Threads {
+    template <class T>
+    using Atomic = std::atomic<T>;
+
+    static constexpr unsigned ways = 8;            // slots in a set
+    static constexpr unsigned sequence_bits = 17;  // a reader is deceived only by exactly 2^17 writes between two loads
+    static constexpr unsigned set_locks = 1024;
+
+    /// Between two attempts of one operation: the holder of a lock needs nanoseconds, unless it was descheduled.
+    static void pause(unsigned attempts) noexcept {
+        if (attempts < 32) {
+            cpu_relax();
+        } else {
+            yield_thread();
+        }
+    }
+};
+
+/// What a step did to a record.
+struct Change {
+    bool made = false;
+    Micros fresh_at = 0;  // when the client is a fresh one again if nothing else comes
+};
+
+/// Records by the hash of their key. A record is trivially copyable, means a fresh client when all zero, and has a
+/// `stamp()`. No allocation, no thread; when there is no room the record nearest to fresh makes place. Thread-safe.
+///
+/// A key may stand in two sets of eight slots (two choices): at 70% fill fewer than one key in a million finds both
+/// full. Each set has a place where its search begins, so that most keys are found in one or two cache lines.
+template <class Record, class Sync = Threads>
+class SlotTable {
+    static_assert(std::is_trivially_copyable_v<Record>);
+
+    template <class T>
+    using Atomic = typename Sync::template Atomic<T>;
+    using Word = SlotWord<Sync::sequence_bits>;
+
+    static constexpr std::size_t record_words = (sizeof(Record) + 7) / 8;
+    static constexpr unsigned ways = Sync::ways;
+
+    static_assert(std::has_single_bit(ways));
+
+public:
+    struct alignas(32) Slot {
+        Atomic<std::uint64_t> word{0};
+        std::array<Atomic<std::uint64_t>, record_words> record{};
+    };
+
+    /// Where a key may stand.
+    struct Place {
+        std::uint64_t fingerprint;
+        std::array<Slot*, 2> sets;
+        std::array<unsigned, 2> begins;  // the slot of each set at which its search begins
+
+        friend constexpr bool operator==(const Place&, const Place&) noexcept = default;
+    };
+
+    /// A table over `sets` x ways zeroed slots, at least two sets; the caller keeps the memory.
+    SlotTable(Slot* slots, std::uint64_t sets) noexcept : slots_(slots), sets_(sets) {}
+
+    [[nodiscard]] Place place(HashPair hash) const noexcept {
+        const std::uint64_t first = multiply(hash.first, sets_).high;
+        std::uint64_t second = multiply(hash.second, sets_).high;
+        if (second == first) {
+            second = first + 1 == sets_ ? 0 : first + 1;
+        }
+        const std::uint64_t fingerprint = hash.first & ((std::uint64_t{1} << Word::fingerprint_bits) - 1);
+        return {.fingerprint = fingerprint == 0 ? 1 : fingerprint,
+                .sets = {slots_ + first * ways, slots_ + second * ways},
+                .begins = {static_cast<unsigned>(hash.second % ways), static_cast<unsigned>(hash.second / ways % ways)}};
+    }
+
+    /// Asks for the cache lines in which the key most likely stands.
+    void prefetch(const Place& place) const noexcept {
+        __builtin_prefetch(place.sets[0] + place.begins[0]);
+        __builtin_prefetch(place.sets[1] + place.begins[1]);
+    }
+
+    /// Runs `Change step(Record&)` on the key's record, or on a fresh one, and keeps the record if it made a change. The
+    /// step runs again if another thread was faster, so it must be pure. Without a change nothing is written.
+    template <class Step>
+    [[gnu::always_inline]] void update(const Place& place, Micros now, Step&& step) noexcept {
+        for (unsigned attempts = 0;; Sync::pause(attempts++)) {
+            const auto [slot, word] = find(place);
+            Record record{};
+            if (slot != nullptr && !read(*slot, word, record)) [[unlikely]] {
+                continue;
+            }
+            const Micros old_expiry = expires(word, record);
+            const Change change = step(record);
+            if (!change.made) {
+                return;
+            }
+            if (slot == nullptr ? try_insert(place, now, record, change.fresh_at)
+                                : try_write(*slot, word, record, (std::max)(change.fresh_at, old_expiry))) {
+                return;
+            }
+        }
+    }
+
+    /// One of several keys in one step.
+    class Entry {
+    public:
+        Place place{};
+        Record record{};        // of the key; unused if an earlier entry has the same key
+        Entry* same = nullptr;  // that entry
+        Change change{};        // set by the steps
+
+    private:
+        friend class SlotTable;
+        Slot* slot = nullptr;
+        Word word{};
+        Micros old_expiry = 0;
+    };
+
+    static constexpr std::size_t most_entries = 32;
+
+    /// Runs `bool steps()` on the entries' records, all as they stood at one moment, and keeps all of them if it returns
+    /// true, in one moment again, or none. The steps see an entry of the same key as an earlier one through `same`. They
+    /// run again if another thread was faster, so they must be pure. At most `most_entries`.
+    template <class Steps>
+    void update_all(std::span<Entry> entries, Micros now, Steps&& steps) noexcept {
+        for (unsigned attempts = 0;; Sync::pause(attempts++)) {
+            if (!read_all(entries)) {
+                continue;
+            }
+            if (!steps()) {
+                if (unchanged(entries)) {
+                    return;
+                }
+                continue;
+            }
+            if (has_slots(entries, now) && try_write_all(entries)) {
+                return;
+            }
+        }
+    }
+
+    /// Forgets the key.
+    void erase(const Place& place) noexcept {
+        for (unsigned attempts = 0;; ++attempts) {
+            const auto [slot, word] = find(place);
+            if (slot == nullptr) {
+                return;
+            }
+            // An empty slot keeps its sequence, so that it cannot be mistaken for what it was.
+            if (!word.locked() && exchange(*slot, word, word.written(0, 0))) {
+                return;
+            }
+            Sync::pause(attempts);
+        }
+    }
+
+    /// How many records were dropped before their time because both sets of a key were full.
+    [[nodiscard]] std::uint64_t evictions() const noexcept { return evictions_.load(std::memory_order_relaxed); }
+
+private:
+    static constexpr unsigned slots_per_line = sizeof(Slot) >= 64 ? 1 : 64 / sizeof(Slot);
+    static constexpr unsigned near = slots_per_line < ways ? slots_per_line : ways;
+
+    [[nodiscard]] static constexpr std::size_t bytes_in_word(std::size_t word) noexcept {
+        return (std::min)(sizeof(Record) - 8 * word, std::size_t{8});
+    }
+
+    struct Found {
+        Slot* slot = nullptr;
+        Word word;
+    };
+
+    /// The slots of a set in the order of its search.
+    [[nodiscard]] static Slot& slot_of(const Place& place, unsigned set, unsigned index) noexcept {
+        return place.sets[set][place.begins[set] ^ index];
+    }
+
+    [[nodiscard]] static Word load(const Slot& slot) noexcept { return Word(slot.word.load(std::memory_order_acquire)); }
+
+    [[nodiscard]] static bool exchange(Slot& slot, Word expected, Word desired) noexcept {
+        std::uint64_t bits = expected.bits();
+        return slot.word.compare_exchange_strong(bits, desired.bits(), std::memory_order_acq_rel,
+                                                 std::memory_order_relaxed);
+    }
+
+    /// Looks through both sets, first at the lines that were prefetched.
+    [[nodiscard]] static Found find(const Place& place) noexcept {
+        if (const Found found = find(place, 0, 0, near); found.slot != nullptr) [[likely]] {
+            return found;
+        }
+        if (const Found found = find(place, 1, 0, near); found.slot != nullptr) {
+            return found;
+        }
+        return find_far(place);
+    }
+
+    [[nodiscard, gnu::noinline]] static Found find_far(Place place) noexcept {
+        const Found found = find(place, 0, near, ways);
+        return found.slot != nullptr ? found : find(place, 1, near, ways);
+    }
+
+    [[nodiscard]] static Found find(const Place& place, unsigned set, unsigned from, unsigned to) noexcept {
+        for (unsigned index = from; index < to; ++index) {
+            Slot& slot = slot_of(place, set, index);
+            if (const Word word = load(slot); word.fingerprint() == place.fingerprint) {
+                return {&slot, word};
+            }
+        }
+        return {};
+    }
+
+    [[nodiscard]] static bool try_write(Slot& slot, Word word, const Record& record, Micros expiry) noexcept {
+        if (!exchange(slot, word, word.lock())) [[unlikely]] {
+            return false;
+        }
+        publish(slot, word, word.fingerprint(), record, expiry);
+        return true;
+    }
+
+    /// Copies the record out. False if the slot is or was being written: what was copied may be torn.
+    [[nodiscard]] static bool read(const Slot& slot, Word word, Record& record) noexcept {
+#pragma GCC unroll 16
+        for (std::size_t i = 0; i < record_words; ++i) {
+            const std::uint64_t bits = slot.record[i].load(std::memory_order_acquire);
+            std::memcpy(reinterpret_cast<std::byte*>(&record) + 8 * i, &bits, bytes_in_word(i));
+        }
+        return !word.locked() && slot.word.load(std::memory_order_relaxed) == word.bits();
+    }
+
+    /// Writes a locked slot and unlocks it.
+    static void publish(Slot& slot, Word word, std::uint64_t fingerprint, const Record& record, Micros expiry) noexcept {
+#pragma GCC unroll 16
+        for (std::size_t i = 0; i < record_words; ++i) {
+            std::uint64_t bits = 0;
+            std::memcpy(&bits, reinterpret_cast<const std::byte*>(&record) + 8 * i, bytes_in_word(i));
+            slot.record[i].store(bits, std::memory_order_release);
+        }
+        const Micros stamp = record.stamp();
+        const unsigned exponent = expiry > stamp + 1 ? static_cast<unsigned>(std::bit_width(expiry - stamp - 1)) : 0;
+        slot.word.store(word.written(fingerprint, exponent).bits(), std::memory_order_release);
+    }
+
+    [[nodiscard]] static Micros expires(Word word, const Record& record) noexcept {
+        return record.stamp() + (Micros{1} << word.expiry());
+    }
+
+    /// One thread at a time inserts into the sets that a key tries first, so that no key gets two slots.
+    class SetLock {
+    public:
+        explicit SetLock(Atomic<std::uint32_t>& lock) noexcept : lock_(lock) {
+            for (unsigned attempts = 0; lock_.exchange(1, std::memory_order_acquire) != 0; ++attempts) {
+                Sync::pause(attempts);
+            }
+        }
+        SetLock(const SetLock&) = delete;
+        SetLock& operator=(const SetLock&) = delete;
+        ~SetLock() { lock_.store(0, std::memory_order_release); }
+
+    private:
+        Atomic<std::uint32_t>& lock_;
+    };
+
+    [[nodiscard, gnu::noinline]] bool try_insert(Place place, Micros now, Record record, Micros fresh_at) noexcept {
+        const auto set = static_cast<std::size_t>(place.sets[0] - slots_) / ways;
+        const SetLock lock(set_locks_[set % Sync::set_locks]);
+        if (find(place).slot != nullptr) {
+            return false;
+        }
+        const Room room = look_for_room(place, now);
+        // The slot may be of another key's first set, so it is taken like any: if nothing happened to it since.
+        if (room.slot == nullptr || !exchange(*room.slot, room.word, room.word.lock_for(place.fingerprint))) {
+            return false;
+        }
+        if (room.live) {
+            evictions_.fetch_add(1, std::memory_order_relaxed);
+        }
+        publish(*room.slot, room.word, place.fingerprint, record, fresh_at);
+        return true;
+    }
+
+    struct Room {
+        Slot* slot = nullptr;
+        Word word;
+        bool live = false;
+        Micros expiry = ~Micros{0};
+        unsigned free = 0;  // slots of the set that were empty or expired
+    };
+
+    /// An empty or expired slot of the set with more of them, else the one whose record is fresh the soonest.
+    [[nodiscard]] static Room look_for_room(const Place& place, Micros now) noexcept {
+        const Room first = look_for_room(place, 0, now);
+        const Room second = look_for_room(place, 1, now);
+        if (first.free != second.free) {
+            return first.free > second.free ? first : second;
+        }
+        return first.expiry <= second.expiry ? first : second;
+    }
+
+    [[nodiscard]] static Room look_for_room(const Place& place, unsigned set, Micros now) noexcept {
+        Room room;
+        for (unsigned index = 0; index < ways; ++index) {
+            Slot& slot = slot_of(place, set, index);
+            const Word word = load(slot);
+            Record record;
+            if (!read(slot, word, record)) {
+                continue;
+            }
+            // Empty before expired before live; of the live the one that expires first.
+            const Micros expiry = word.empty() ? 0 : (std::max)(expires(word, record), Micros{1});
+            const bool live = expiry > now;
+            room.free += live ? 0 : 1;
+            if (const Micros rank = live ? expiry : (std::min)(expiry, Micros{1}); rank < room.expiry) {
+                room = {&slot, word, live, rank, room.free};
+            }
+        }
+        return room;
+    }
+
+    [[nodiscard]] static bool read_all(std::span<Entry> entries) noexcept {
+        for (Entry& entry : entries) {
+            const auto earlier = std::find_if(entries.data(), &entry, [&](const Entry& e) { return e.place == entry.place; });
+            entry.same = earlier == &entry ? nullptr : earlier;
+            const Found found = entry.same == nullptr ? find(entry.place) : Found{};
+            entry.slot = found.slot;
+            entry.word = found.word;
+            entry.record = Record{};
+            entry.change = Change{};
+            if (found.slot != nullptr && !read(*found.slot, found.word, entry.record)) {
+                return false;
+            }
+            entry.old_expiry = expires(found.word, entry.record);
+        }
+        return true;
+    }
+
+    /// Whether all that was read still stands: then there was a moment at which all of it stood together.
+    [[nodiscard]] static bool unchanged(std::span<const Entry> entries) noexcept {
+        return std::all_of(entries.begin(), entries.end(), [](const Entry& entry) {
+            return entry.slot == nullptr || load(*entry.slot).bits() == entry.word.bits();
+        });
+    }
+
+    /// Gives fresh records to the keys that have none, while no slot is locked. False if there were any: read again.
+    [[nodiscard]] bool has_slots(std::span<const Entry> entries, Micros now) noexcept {
+        bool had = true;
+        for (const Entry& entry : entries) {
+            if (entry.change.made && entry.slot == nullptr) {
+                had = false;
+                (void)try_insert(entry.place, now, Record{}, now);
+            }
+        }
+        return had;
+    }
+
+    /// Locks in the order of addresses and never waits for a lock, so that two of them cannot wait for each other.
+    [[nodiscard]] static bool try_write_all(std::span<Entry> entries) noexcept {
+        std::array<Entry*, most_entries> order;
+        std::size_t count = 0;
+        for (Entry& entry : entries) {
+            if (entry.slot != nullptr) {
+                order[count++] = &entry;
+            }
+        }
+        std::sort(order.begin(), order.begin() + count, [](Entry* a, Entry* b) { return a->slot < b->slot; });
+        for (std::size_t i = 0; i < count; ++i) {
+            if (!exchange(*order[i]->slot, order[i]->word, order[i]->word.lock())) {
+                while (i-- > 0) {
+                    order[i]->slot->word.store(order[i]->word.bits(), std::memory_order_release);
+                }
+                return false;
+            }
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            const Entry& entry = *order[i];
+            publish(*entry.slot, entry.word, entry.word.fingerprint(), entry.record,
+                    (std::max)(entry.change.fresh_at, entry.old_expiry));
+        }
+        return true;
+    }
+
+    Slot* slots_;
+    std::uint64_t sets_;
+    Atomic<std::uint64_t> evictions_{0};
+    std::array<Atomic<std::uint32_t>, Sync::set_locks> set_locks_{};
+};
+
+}  // namespace detail
+
+PENSTOCK_END_NAMESPACE
+
+#endif  // PENSTOCK_DETAIL_SLOT_TABLE_HPP
