@@ -51,9 +51,7 @@ public:
         return std::chrono::microseconds{time_->load(std::memory_order_relaxed)};
     }
 
-    void store(std::chrono::microseconds time) const noexcept {
-        time_->store(time.count(), std::memory_order_relaxed);
-    }
+    void store(std::chrono::microseconds time) const noexcept { time_->store(time.count(), std::memory_order_relaxed); }
 
     void add(std::chrono::microseconds step) const noexcept {
         time_->fetch_add(step.count(), std::memory_order_relaxed);
@@ -65,9 +63,9 @@ private:
 
 }  // namespace detail
 
-/// The time that an event loop has read last: the host calls `tick()`, or `set()` with what it has read itself, once per
-/// turn of the loop, and every check of that turn costs no reading. A handle: copies share one time, so the host keeps
-/// one and gives the limiter another. Starts at the steady time of its making. Thread-safe.
+/// The time that an event loop has read last: the host calls `tick()`, or `set()` with what it has read itself, once
+/// per turn of the loop, and every check of that turn costs no reading. A handle: copies share one time, so the host
+/// keeps one and gives the limiter another. Starts at the steady time of its making. Thread-safe.
 class CachedClock {
 public:
     CachedClock() { tick(); }

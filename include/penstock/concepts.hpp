@@ -47,8 +47,8 @@ concept Algorithm = requires(typename T::State& state, const Plan<T>& plan) {
     requires std::is_trivially_copyable_v<typename T::State>;
     requires sizeof(typename T::State) <= largest_state;
     requires std::is_trivially_copyable_v<Plan<T>>;
-    requires std::same_as<decltype(T::step(state, plan, Micros{}, std::uint64_t{}, Micros{})), Decision>;
-    requires noexcept(T::step(state, plan, Micros{}, std::uint64_t{}, Micros{}));
+    requires std::same_as<decltype(T::step(state, plan, Micros{}, std::uint64_t{1}, Micros{})), Decision>;
+    requires noexcept(T::step(state, plan, Micros{}, std::uint64_t{1}, Micros{}));
 };
 
 /// An algorithm that can give back.
@@ -66,7 +66,8 @@ concept Chargeable = requires(typename T::State& state, const Plan<T>& plan) {
 /// An algorithm that can take in advance.
 template <class T>
 concept Reservable = requires(typename T::State& state, const Plan<T>& plan, std::chrono::microseconds max_wait) {
-    requires std::same_as<decltype(T::reserve(state, plan, Micros{}, std::uint64_t{}, Micros{}, max_wait)), Reservation>;
+    requires std::same_as<decltype(T::reserve(state, plan, Micros{}, std::uint64_t{}, Micros{}, max_wait)),
+                          Reservation>;
 };
 
 /// An algorithm whose state keeps the time of its last change.
@@ -74,6 +75,13 @@ template <class T>
 concept Stamped = requires(const typename T::State& state) {
     requires std::same_as<decltype(T::stamp(state)), Micros>;
 };
+
+namespace detail {
+
+template <class Storage, class Algorithm>
+using BoundOf = typename Storage::template Bound<Algorithm>;
+
+}  // namespace detail
 
 /// A storage: options, which a limiter binds to its algorithm by constructing `Bound<Algorithm>` from them. What is
 /// bound decides, from any thread and without throwing:
@@ -84,13 +92,11 @@ concept Stamped = requires(const typename T::State& state) {
 ///   it reads the clock, and for all of a batch first, so that the memory has time to answer.
 /// - optional `DefaultClock`: the clock of a limiter that was given none; otherwise SteadyClock.
 template <class T, class A>
-concept Storage = requires(typename T::template Bound<A>& bound, const Plan<A>& plan, Decision& decision) {
-    requires std::constructible_from<typename T::template Bound<A>, const T&>;
-    requires std::same_as<decltype(bound.apply(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{},
-                                               std::chrono::microseconds{}, decision)),
+concept Storage = std::constructible_from < detail::BoundOf<T, A>,
+const T& > &&requires(detail::BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
+    requires std::same_as<decltype(bound.apply(Op::check, std::string_view{}, plan, Micros{}, 1, never, decision)),
                           StoreError>;
-    requires noexcept(bound.apply(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{},
-                                  std::chrono::microseconds{}, decision));
+    requires noexcept(bound.apply(Op::check, std::string_view{}, plan, Micros{}, 1, never, decision));
 };
 
 namespace detail {
@@ -113,54 +119,63 @@ consteval bool explain_clock() {
 
 template <class T>
 concept HasStep = requires(typename T::State& state, const Plan<T>& plan) {
-    T::step(state, plan, Micros{}, std::uint64_t{}, Micros{});
+    T::step(state, plan, Micros{}, std::uint64_t{1}, Micros{});
 };
 
 template <class T>
-consteval bool explain_step() {
-    if constexpr (HasStep<T>) {
-        using Result = decltype(T::step(std::declval<typename T::State&>(), std::declval<const Plan<T>&>(), Micros{},
-                                        std::uint64_t{}, Micros{}));
-        static_assert(std::same_as<Result, Decision>, "penstock: an algorithm's step must return penstock::Decision");
-        static_assert(noexcept(T::step(std::declval<typename T::State&>(), std::declval<const Plan<T>&>(), Micros{},
-                                       std::uint64_t{}, Micros{})),
-                      "penstock: an algorithm's step must be noexcept");
-    }
-    return true;
-}
+concept StepDecides = requires(typename T::State& state, const Plan<T>& plan) {
+    requires std::same_as<decltype(T::step(state, plan, Micros{}, std::uint64_t{1}, Micros{})), Decision>;
+};
+
+template <class T>
+concept StepIsNoexcept = requires(typename T::State& state, const Plan<T>& plan) {
+    requires noexcept(T::step(state, plan, Micros{}, std::uint64_t{1}, Micros{}));
+};
+
+template <class T>
+concept HasState = requires {
+    typename T::State;
+};
 
 template <class T>
 consteval bool explain_algorithm() {
-    constexpr bool has_state = requires { typename T::State; };
-    static_assert(has_state, "penstock: an algorithm needs a type `State`: what is remembered of a client");
-    if constexpr (has_state) {
+    static_assert(HasState<T>, "penstock: an algorithm needs a type `State`: what is remembered of a client");
+    if constexpr (HasState<T>) {
         static_assert(std::is_trivially_copyable_v<typename T::State>,
                       "penstock: an algorithm's State must be trivially copyable");
         static_assert(sizeof(typename T::State) <= largest_state,
                       "penstock: an algorithm's State must be at most 120 bytes");
         static_assert(std::is_trivially_copyable_v<Plan<T>>,
                       "penstock: an algorithm's parameters must be trivially copyable");
-        static_assert(HasStep<T>, "penstock: an algorithm needs `static Decision step(State&, const Plan<...>&, Micros "
-                                  "now, std::uint64_t cost, Micros phase) noexcept`");
-        return explain_step<T>() && Algorithm<T>;
+        static_assert(HasStep<T>,
+                      "penstock: an algorithm needs `static Decision step(State&, const Plan<...>&, Micros "
+                      "now, std::uint64_t cost, Micros phase) noexcept`");
+        static_assert(!HasStep<T> || StepDecides<T>, "penstock: an algorithm's step must return penstock::Decision");
+        static_assert(!HasStep<T> || StepIsNoexcept<T>, "penstock: an algorithm's step must be noexcept");
     }
     return true;
 }
 
 template <class T, class A>
+concept HasBound = requires {
+    typename BoundOf<T, A>;
+};
+
+template <class T, class A>
+concept HasApply = requires(BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
+    bound.apply(Op::check, std::string_view{}, plan, Micros{}, 1, never, decision);
+};
+
+template <class T, class A>
 consteval bool explain_storage() {
-    constexpr bool has_bound = requires { typename T::template Bound<A>; };
-    static_assert(has_bound, "penstock: a storage needs a class template `Bound<Algorithm>`: what decides");
-    if constexpr (has_bound) {
-        static_assert(std::constructible_from<typename T::template Bound<A>, const T&>,
+    static_assert(HasBound<T, A>, "penstock: a storage needs a class template `Bound<Algorithm>`: what decides");
+    if constexpr (HasBound<T, A>) {
+        static_assert(std::constructible_from<BoundOf<T, A>, const T&>,
                       "penstock: a storage's Bound<Algorithm> must be constructible from the storage");
-        static_assert(
-            requires(typename T::template Bound<A>& bound, const Plan<A>& plan, Decision& decision) {
-                bound.apply(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{}, std::chrono::microseconds{},
-                            decision);
-            },
-            "penstock: a storage's Bound<Algorithm> needs `StoreError apply(Op, std::string_view key, const Plan<...>&, "
-            "Micros now, std::uint64_t cost, std::chrono::microseconds max_wait, Decision&) noexcept`");
+        static_assert(HasApply<T, A>,
+                      "penstock: a storage's Bound<Algorithm> needs `StoreError apply(Op, std::string_view key, const "
+                      "Plan<...>&, Micros now, std::uint64_t cost, std::chrono::microseconds max_wait, Decision&) "
+                      "noexcept`");
         static_assert(Storage<T, A>, "penstock: a storage's apply must be noexcept and return penstock::StoreError");
     }
     return true;

@@ -11,7 +11,7 @@
 
 PENSTOCK_BEGIN_NAMESPACE
 
-/// The retry_after of a cost that can never pass, because it is above the limit.
+/// The retry_after of a cost that can never pass, because it is above the limit: compare before adding it to a time.
 inline constexpr std::chrono::microseconds never = (std::chrono::microseconds::max)();
 
 /// Who decided.

@@ -14,10 +14,10 @@
 
 PENSTOCK_BEGIN_NAMESPACE
 
-/// A key made of parts, such as Key("tenant", 42, "POST /orders"). Different parts give different keys: parts are joined
-/// by ':', and a ':' or '\' inside a part is written with a '\' before it. Parts are text of any bytes or integers.
-/// Converts to std::string_view, which is valid as long as the key. No allocation up to 96 bytes.
-/// A limiter takes any string as a key; do not mix joined and other keys in one limiter.
+/// A key made of parts, such as Key("tenant", 42, "POST /orders"). Different parts give different keys: parts are
+/// joined by ':', and a ':' or '\' inside a part is written with a '\' before it. A part is text of any bytes, a char,
+/// or an integer; anything else does not compile. Converts to std::string_view, which is valid as long as the key. No
+/// allocation up to 96 bytes. A limiter takes any string as a key; do not mix joined and other keys in one limiter.
 class Key {
 public:
     template <class First, class... Rest>
@@ -44,8 +44,20 @@ private:
     static constexpr char separator = ':';
     static constexpr char escape = '\\';
 
-    template <std::integral Integer>
-    void add(Integer number) {
+    template <class Part>
+    void add(const Part& part) {
+        if constexpr (std::convertible_to<const Part&, std::string_view>) {
+            add_text(part);
+        } else if constexpr (std::same_as<Part, char>) {
+            add_text({&part, 1});
+        } else {
+            static_assert(std::integral<Part> && !std::same_as<Part, bool>,
+                          "penstock: a part of a Key is text, a char or an integer");
+            add_number(part);
+        }
+    }
+
+    void add_number(std::integral auto number) {
         char digits[24];
         const std::to_chars_result end = std::to_chars(digits, digits + sizeof digits, number);
         for (const char* digit = digits; digit != end.ptr; ++digit) {
@@ -53,8 +65,8 @@ private:
         }
     }
 
-    void add(std::string_view part) {
-        for (const char byte : part) {
+    void add_text(std::string_view text) {
+        for (const char byte : text) {
             if (byte == separator || byte == escape) {
                 push(escape);
             }

@@ -33,7 +33,9 @@ struct DefaultClockOf {
 };
 
 template <class Storage>
-    requires requires { typename Storage::DefaultClock; }
+    requires requires {
+        typename Storage::DefaultClock;
+    }
 struct DefaultClockOf<Storage> {
     using Type = typename Storage::DefaultClock;
 };
@@ -71,7 +73,9 @@ public:
     Limiter& operator=(const Limiter&) = delete;
 
     /// Takes `cost` units of the key's limit, or nothing. Cost 0 is always allowed; a cost above the limit never is.
-    Decision check(std::string_view key, std::uint64_t cost = 1) noexcept { return check(key, plan_.load().plan(), cost); }
+    Decision check(std::string_view key, std::uint64_t cost = 1) noexcept {
+        return check(key, plan_.load().plan(), cost);
+    }
     Decision check(std::string_view key, const PlanType& plan, std::uint64_t cost = 1) noexcept {
         return apply(Op::check, key, plan, cost);
     }
@@ -84,14 +88,18 @@ public:
     void check(const PlanType& plan, std::span<const Check> checks, std::span<Decision> decisions) noexcept;
 
     /// What `check` would answer, taking nothing.
-    Decision peek(std::string_view key, std::uint64_t cost = 1) noexcept { return peek(key, plan_.load().plan(), cost); }
+    Decision peek(std::string_view key, std::uint64_t cost = 1) noexcept {
+        return peek(key, plan_.load().plan(), cost);
+    }
     Decision peek(std::string_view key, const PlanType& plan, std::uint64_t cost = 1) noexcept {
         return apply(Op::peek, key, plan, cost);
     }
 
-    /// Gives `cost` units back, never above the full limit; in a window only to the current one. Returns what a check of
-    /// cost 0 would now.
-    Decision refund(std::string_view key, std::uint64_t cost) noexcept { return refund(key, plan_.load().plan(), cost); }
+    /// Gives `cost` units back, never above the full limit; in a window only to the current one. Returns what a check
+    /// of cost 0 would now.
+    Decision refund(std::string_view key, std::uint64_t cost) noexcept {
+        return refund(key, plan_.load().plan(), cost);
+    }
     Decision refund(std::string_view key, const PlanType& plan, std::uint64_t cost) noexcept {
         static_assert(Refundable<Algorithm>, "penstock: refund needs an algorithm that has a `refund`");
         return apply(Op::refund, key, plan, cost);
@@ -99,7 +107,9 @@ public:
 
     /// Takes `cost` units even past the limit, as a penalty after the fact; the debt is bounded by one full limit.
     /// Returns what a check of cost 0 would now, allowed only while the client is within its limit.
-    Decision charge(std::string_view key, std::uint64_t cost) noexcept { return charge(key, plan_.load().plan(), cost); }
+    Decision charge(std::string_view key, std::uint64_t cost) noexcept {
+        return charge(key, plan_.load().plan(), cost);
+    }
     Decision charge(std::string_view key, const PlanType& plan, std::uint64_t cost) noexcept {
         static_assert(Chargeable<Algorithm>, "penstock: charge needs an algorithm that has a `charge`");
         return apply(Op::charge, key, plan, cost);
@@ -111,10 +121,13 @@ public:
     Reservation reserve(std::string_view key, std::chrono::microseconds max_wait, std::uint64_t cost = 1) noexcept {
         return reserve(key, plan_.load().plan(), max_wait, cost);
     }
-    Reservation reserve(std::string_view key, const PlanType& plan, std::chrono::microseconds max_wait,
+    Reservation reserve(std::string_view key,
+                        const PlanType& plan,
+                        std::chrono::microseconds max_wait,
                         std::uint64_t cost = 1) noexcept {
-        static_assert(Reservable<Algorithm>, "penstock: reserve needs an algorithm that gives in advance: TokenBucket, or "
-                                             "AllOf of token buckets; use wait_for with others");
+        static_assert(Reservable<Algorithm>,
+                      "penstock: reserve needs an algorithm that gives in advance: TokenBucket, or "
+                      "AllOf of token buckets; use wait_for with others");
         Decision decision = apply(Op::reserve, key, plan, cost, max_wait);
         const std::chrono::microseconds wait = decision.allowed ? decision.retry_after : std::chrono::microseconds{0};
         decision.retry_after -= wait;
@@ -123,17 +136,20 @@ public:
 
     /// Blocks until the request may pass, at most `max_wait` of real time, and takes `cost`; returns the rejection at
     /// once if the wait would be longer. Token buckets reserve a turn; others sleep for retry_after and check again.
+    /// Made for clocks that run: on a ManualClock the sleep is as long and changes nothing.
     Decision wait_for(std::string_view key, std::chrono::microseconds max_wait, std::uint64_t cost = 1) noexcept {
         return wait_for(key, plan_.load().plan(), max_wait, cost);
     }
-    Decision wait_for(std::string_view key, const PlanType& plan, std::chrono::microseconds max_wait,
+    Decision wait_for(std::string_view key,
+                      const PlanType& plan,
+                      std::chrono::microseconds max_wait,
                       std::uint64_t cost = 1) noexcept;
 
     /// Forgets the key: it is a fresh client.
     void reset(std::string_view key) noexcept { (void)apply(Op::reset, key, plan_.load().plan(), 0); }
 
-    /// Replaces the limiter's own plan; what clients have used stays used. Throws std::invalid_argument if a parameter is
-    /// out of range, and then changes nothing.
+    /// Replaces the limiter's own plan; what clients have used stays used. Throws std::invalid_argument if a parameter
+    /// is out of range, and then changes nothing.
     void configure(const Algorithm& algorithm) { plan_.store(PlanType(algorithm)); }
 
     /// The parameters in force.
@@ -143,7 +159,7 @@ public:
     [[nodiscard]] const Bound& storage() const noexcept { return storage_; }
 
 private:
-    static constexpr bool locates = requires(Bound& bound, std::string_view key) { bound.locate(key); };
+    static constexpr bool locates = requires(Bound & bound, std::string_view key) { bound.locate(key); };
 
     [[nodiscard]] Micros now() const noexcept {
         const std::int64_t now = clock_.now().count();
@@ -151,8 +167,11 @@ private:
         return static_cast<Micros>(now < 0 ? 0 : now > last ? last : now);
     }
 
-    [[gnu::always_inline]] Decision apply(Op op, std::string_view key, const PlanType& plan, std::uint64_t cost,
-                                          std::chrono::microseconds max_wait = {}) noexcept {
+    PENSTOCK_INLINE Decision apply(Op op,
+                                   std::string_view key,
+                                   const PlanType& plan,
+                                   std::uint64_t cost,
+                                   std::chrono::microseconds max_wait = {}) noexcept {
         Decision decision;
         if constexpr (locates) {
             const auto location = storage_.locate(key);  // first, so that reading the clock hides the cache miss
@@ -185,7 +204,8 @@ template <class Algorithm, class Storage, class Clock>
 Limiter(Algorithm, Storage, Clock) -> Limiter<Algorithm, Storage, Clock>;
 
 template <class Algorithm, class Storage, class Clock>
-void Limiter<Algorithm, Storage, Clock>::check(const PlanType& plan, std::span<const Check> checks,
+void Limiter<Algorithm, Storage, Clock>::check(const PlanType& plan,
+                                               std::span<const Check> checks,
                                                std::span<Decision> decisions) noexcept {
     const std::size_t count = (std::min)(checks.size(), decisions.size());
     if constexpr (locates) {
@@ -214,7 +234,8 @@ void Limiter<Algorithm, Storage, Clock>::check(const PlanType& plan, std::span<c
 }
 
 template <class Algorithm, class Storage, class Clock>
-Decision Limiter<Algorithm, Storage, Clock>::wait_for(std::string_view key, const PlanType& plan,
+Decision Limiter<Algorithm, Storage, Clock>::wait_for(std::string_view key,
+                                                      const PlanType& plan,
                                                       std::chrono::microseconds max_wait,
                                                       std::uint64_t cost) noexcept {
     if constexpr (Reservable<Algorithm>) {

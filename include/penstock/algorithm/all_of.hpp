@@ -37,12 +37,12 @@ public:
         }
     }
 
-    [[nodiscard]] constexpr Decision decision() const noexcept {
-        Decision whole = reported_;
-        if (!whole.allowed) {
-            whole.remaining = least_before_;
+    [[nodiscard]] constexpr Decision whole() const noexcept {
+        Decision decision = reported_;
+        if (!decision.allowed) {
+            decision.remaining = least_before_;
         }
-        return whole;
+        return decision;
     }
 
 private:
@@ -73,8 +73,8 @@ struct AllOf {
     using AllPlan = Plan<AllOf>;
 
     /// Takes `cost` from every part if each allows it. Pure: the state changes only if allowed and cost > 0.
-    static constexpr Decision step(State& state, const AllPlan& plan, Micros now, std::uint64_t cost,
-                                   Micros phase) noexcept {
+    static constexpr Decision step(
+        State& state, const AllPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept {
         State taken = state;
         const Decision decision = join(taken, plan, cost, [&]<class Part>(auto& part, const auto& its) {
             return Part::step(part, its, now, cost, phase);
@@ -86,30 +86,34 @@ struct AllOf {
     }
 
     /// Gives `cost` back to every part.
-    static constexpr Decision refund(State& state, const AllPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept
-        requires(Refundable<Parts> && ...)
-    {
+    static constexpr Decision refund(State& state,
+                                     const AllPlan& plan,
+                                     Micros now,
+                                     std::uint64_t cost,
+                                     Micros phase) noexcept requires(Refundable<Parts>&&...) {
         return join(state, plan, 0, [&]<class Part>(auto& part, const auto& its) {
             return Part::refund(part, its, now, cost, phase);
         });
     }
 
     /// Takes `cost` from every part, even past its limit.
-    static constexpr Decision charge(State& state, const AllPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept
-        requires(Chargeable<Parts> && ...)
-    {
+    static constexpr Decision charge(State& state,
+                                     const AllPlan& plan,
+                                     Micros now,
+                                     std::uint64_t cost,
+                                     Micros phase) noexcept requires(Chargeable<Parts>&&...) {
         return join(state, plan, 0, [&]<class Part>(auto& part, const auto& its) {
             return Part::charge(part, its, now, cost, phase);
         });
     }
 
     /// Takes `cost` in advance from every part if each can give it within `max_wait`; the wait is the longest of them.
-    static constexpr Reservation reserve(State& state, const AllPlan& plan, Micros now, std::uint64_t cost,
-                                         Micros phase, std::chrono::microseconds max_wait) noexcept
-        requires(Reservable<Parts> && ...)
-    {
+    static constexpr Reservation reserve(State& state,
+                                         const AllPlan& plan,
+                                         Micros now,
+                                         std::uint64_t cost,
+                                         Micros phase,
+                                         std::chrono::microseconds max_wait) noexcept requires(Reservable<Parts>&&...) {
         State taken = state;
         std::chrono::microseconds longest{0};
         const Decision decision = join(taken, plan, cost, [&]<class Part>(auto& part, const auto& its) {
@@ -124,9 +128,7 @@ struct AllOf {
         return {decision, longest};
     }
 
-    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept
-        requires(Stamped<Parts> && ...)
-    {
+    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept requires(Stamped<Parts>&&...) {
         Micros latest = 0;
         each([&]<class Part, std::size_t Index>() {
             const Micros its = Part::stamp(detail::get<Index>(state));
@@ -140,17 +142,21 @@ private:
     static constexpr void each(Visit&& visit) noexcept {
         [&]<std::size_t... Index>(std::index_sequence<Index...>) {
             (visit.template operator()<Parts, Index>(), ...);
-        }(std::index_sequence_for<Parts...>{});
+        }
+        (std::index_sequence_for<Parts...>{});
     }
 
     template <class StepOfPart>
-    static constexpr Decision join(State& state, const AllPlan& plan, std::uint64_t cost,
+    static constexpr Decision join(State& state,
+                                   const AllPlan& plan,
+                                   std::uint64_t cost,
                                    StepOfPart&& step_of_part) noexcept {
-        detail::PartsDecision all(cost);
+        detail::PartsDecision decision(cost);
         each([&]<class Part, std::size_t Index>() {
-            all.add(step_of_part.template operator()<Part>(detail::get<Index>(state), plan.template part<Index>()));
+            decision.add(
+                step_of_part.template operator()<Part>(detail::get<Index>(state), plan.template part<Index>()));
         });
-        return all.decision();
+        return decision.whole();
     }
 };
 
@@ -160,12 +166,13 @@ AllOf(Parts...) -> AllOf<Parts...>;
 template <class... Parts>
 class Plan<AllOf<Parts...>> {
 public:
-    explicit constexpr Plan(const AllOf<Parts...>& all) : Plan(all, std::index_sequence_for<Parts...>{}) {}
+    explicit constexpr Plan(const AllOf<Parts...>& limits) : Plan(limits, std::index_sequence_for<Parts...>{}) {}
 
     [[nodiscard]] constexpr AllOf<Parts...> algorithm() const noexcept {
         return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
             return AllOf<Parts...>{this->template part<Index>().algorithm()...};
-        }(std::index_sequence_for<Parts...>{});
+        }
+        (std::index_sequence_for<Parts...>{});
     }
 
     template <std::size_t Index>
@@ -177,13 +184,14 @@ public:
     [[nodiscard]] constexpr bool staggered() const noexcept {
         return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
             return (detail::is_staggered(this->template part<Index>()) || ...);
-        }(std::index_sequence_for<Parts...>{});
+        }
+        (std::index_sequence_for<Parts...>{});
     }
 
 private:
     template <std::size_t... Index>
-    constexpr Plan(const AllOf<Parts...>& all, std::index_sequence<Index...>)
-        : parts_(Plan<Parts>(detail::get<Index>(all.parts))...) {}
+    constexpr Plan(const AllOf<Parts...>& limits, std::index_sequence<Index...>)
+        : parts_(Plan<Parts>(detail::get<Index>(limits.parts))...) {}
 
     detail::Pack<Plan<Parts>...> parts_;
 };

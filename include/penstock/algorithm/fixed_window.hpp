@@ -32,23 +32,27 @@ struct FixedWindow {
     using WindowPlan = Plan<FixedWindow>;
 
     /// Takes `cost` if the window holds it. Pure: the state changes only if allowed and cost > 0.
-    static constexpr Decision step(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                   Micros phase) noexcept;
+    static constexpr Decision step(
+        State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     /// Gives `cost` back to the present window, at most what was taken in it.
-    static constexpr Decision refund(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept;
+    static constexpr Decision refund(
+        State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     /// Takes `cost` even past the limit, up to twice the limit in all.
-    static constexpr Decision charge(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept;
+    static constexpr Decision charge(
+        State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept { return detail::Counts::stamp(state); }
 
 private:
-    static constexpr detail::Counts counts(const State& state, const WindowPlan& plan, Micros now,
+    static constexpr detail::Counts counts(const State& state,
+                                           const WindowPlan& plan,
+                                           Micros now,
                                            Micros phase) noexcept;
-    static constexpr Decision decide(const detail::Counts& counts, const WindowPlan& plan, bool allowed,
+    static constexpr Decision decide(const detail::Counts& counts,
+                                     const WindowPlan& plan,
+                                     bool allowed,
                                      std::chrono::microseconds retry_after) noexcept;
 };
 
@@ -61,8 +65,8 @@ public:
         detail::validate_align("FixedWindow.align", fixed.align);
         const std::int64_t offset = fixed.offset.count();
         if (offset < -detail::longest_period || offset > detail::longest_period) {
-            detail::throw_invalid("FixedWindow.offset", std::to_string(offset) + " us",
-                                  "-35184372088832 us to 35184372088832 us");
+            detail::throw_invalid(
+                "FixedWindow.offset", std::to_string(offset) + " us", "-35184372088832 us to 35184372088832 us");
         }
     }
 
@@ -81,7 +85,9 @@ private:
     FixedWindow algorithm_;
 };
 
-constexpr detail::Counts FixedWindow::counts(const State& state, const WindowPlan& plan, Micros now,
+constexpr detail::Counts FixedWindow::counts(const State& state,
+                                             const WindowPlan& plan,
+                                             Micros now,
                                              Micros phase) noexcept {
     const std::int64_t stagger = plan.staggered() ? static_cast<std::int64_t>(phase) : 0;
     detail::Counts counts(state, plan.length(), plan.algorithm_.offset.count() + stagger, now);
@@ -89,7 +95,9 @@ constexpr detail::Counts FixedWindow::counts(const State& state, const WindowPla
     return counts;
 }
 
-constexpr Decision FixedWindow::decide(const detail::Counts& counts, const WindowPlan& plan, bool allowed,
+constexpr Decision FixedWindow::decide(const detail::Counts& counts,
+                                       const WindowPlan& plan,
+                                       bool allowed,
                                        std::chrono::microseconds retry_after) noexcept {
     const std::uint64_t limit = plan.algorithm_.limit;
     return {.allowed = allowed,
@@ -99,8 +107,8 @@ constexpr Decision FixedWindow::decide(const detail::Counts& counts, const Windo
             .reset_after = counts.current > 0 ? counts.until(counts.length) : std::chrono::microseconds{0}};
 }
 
-constexpr Decision FixedWindow::step(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept {
+PENSTOCK_INLINE constexpr Decision FixedWindow::step(
+    State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept {
     detail::Counts window = counts(state, plan, now, phase);
     const std::uint64_t limit = plan.algorithm_.limit;
     if (cost == 0) {
@@ -117,8 +125,8 @@ constexpr Decision FixedWindow::step(State& state, const WindowPlan& plan, Micro
     return decide(window, plan, true, {});
 }
 
-constexpr Decision FixedWindow::refund(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                       Micros phase) noexcept {
+constexpr Decision FixedWindow::refund(
+    State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept {
     detail::Counts window = counts(state, plan, now, phase);
     if (cost > 0 && window.current > 0) {
         window.current = cost < window.current ? window.current - cost : 0;
@@ -127,8 +135,8 @@ constexpr Decision FixedWindow::refund(State& state, const WindowPlan& plan, Mic
     return decide(window, plan, true, {});
 }
 
-constexpr Decision FixedWindow::charge(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                       Micros phase) noexcept {
+constexpr Decision FixedWindow::charge(
+    State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept {
     detail::Counts window = counts(state, plan, now, phase);
     const std::uint64_t limit = plan.algorithm_.limit;
     if (cost > 0) {

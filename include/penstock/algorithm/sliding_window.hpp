@@ -30,25 +30,30 @@ struct SlidingWindow {
     using WindowPlan = Plan<SlidingWindow>;
 
     /// Takes `cost` if it fits. Pure: the state changes only if allowed and cost > 0.
-    static constexpr Decision step(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                   Micros phase) noexcept;
+    static constexpr Decision step(
+        State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     /// Gives `cost` back to the present window, at most what was taken in it.
-    static constexpr Decision refund(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept;
+    static constexpr Decision refund(
+        State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     /// Takes `cost` even past the limit, up to twice the limit in all.
-    static constexpr Decision charge(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept;
+    static constexpr Decision charge(
+        State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept { return detail::Counts::stamp(state); }
 
 private:
-    static constexpr detail::Counts counts(const State& state, const WindowPlan& plan, Micros now,
+    static constexpr detail::Counts counts(const State& state,
+                                           const WindowPlan& plan,
+                                           Micros now,
                                            Micros phase) noexcept;
-    static constexpr Decision decide(const detail::Counts& counts, const WindowPlan& plan, bool allowed,
+    static constexpr Decision decide(const detail::Counts& counts,
+                                     const WindowPlan& plan,
+                                     bool allowed,
                                      std::chrono::microseconds retry_after) noexcept;
-    static constexpr std::chrono::microseconds until_room(const detail::Counts& counts, std::uint64_t limit,
+    static constexpr std::chrono::microseconds until_room(const detail::Counts& counts,
+                                                          std::uint64_t limit,
                                                           std::uint64_t cost) noexcept;
 };
 
@@ -76,13 +81,16 @@ private:
     SlidingWindow algorithm_;
 };
 
-constexpr detail::Counts SlidingWindow::counts(const State& state, const WindowPlan& plan, Micros now,
+constexpr detail::Counts SlidingWindow::counts(const State& state,
+                                               const WindowPlan& plan,
+                                               Micros now,
                                                Micros phase) noexcept {
     return detail::Counts(state, plan.length(), plan.staggered() ? static_cast<std::int64_t>(phase) : 0, now);
 }
 
 /// From now until `cost`, at most the limit and not admitted at present, is.
-constexpr std::chrono::microseconds SlidingWindow::until_room(const detail::Counts& counts, std::uint64_t limit,
+constexpr std::chrono::microseconds SlidingWindow::until_room(const detail::Counts& counts,
+                                                              std::uint64_t limit,
                                                               std::uint64_t cost) noexcept {
     // As the weight of the older count falls with every microsecond, the wait is where it meets the room that is left.
     const std::uint64_t length = counts.length;
@@ -94,7 +102,9 @@ constexpr std::chrono::microseconds SlidingWindow::until_room(const detail::Coun
     return counts.until(2 * length - detail::multiply_add_divide(room, length, 0, counts.current).quotient);
 }
 
-constexpr Decision SlidingWindow::decide(const detail::Counts& counts, const WindowPlan& plan, bool allowed,
+constexpr Decision SlidingWindow::decide(const detail::Counts& counts,
+                                         const WindowPlan& plan,
+                                         bool allowed,
                                          std::chrono::microseconds retry_after) noexcept {
     const std::uint64_t limit = plan.algorithm_.limit;
     const std::uint64_t used = counts.carried() + counts.current;
@@ -103,12 +113,12 @@ constexpr Decision SlidingWindow::decide(const detail::Counts& counts, const Win
             .limit = limit,
             .remaining = used < limit ? limit - used : 0,
             .retry_after = retry_after,
-            .reset_after = windows_to_pass > 0 ? counts.until(windows_to_pass * counts.length)
-                                               : std::chrono::microseconds{0}};
+            .reset_after =
+                windows_to_pass > 0 ? counts.until(windows_to_pass * counts.length) : std::chrono::microseconds{0}};
 }
 
-constexpr Decision SlidingWindow::step(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                       Micros phase) noexcept {
+PENSTOCK_INLINE constexpr Decision SlidingWindow::step(
+    State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept {
     detail::Counts window = counts(state, plan, now, phase);
     const std::uint64_t limit = plan.algorithm_.limit;
     if (cost == 0) {
@@ -125,8 +135,8 @@ constexpr Decision SlidingWindow::step(State& state, const WindowPlan& plan, Mic
     return decide(window, plan, true, {});
 }
 
-constexpr Decision SlidingWindow::refund(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                         Micros phase) noexcept {
+constexpr Decision SlidingWindow::refund(
+    State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept {
     detail::Counts window = counts(state, plan, now, phase);
     if (cost > 0 && window.current > 0) {
         window.current = cost < window.current ? window.current - cost : 0;
@@ -135,8 +145,8 @@ constexpr Decision SlidingWindow::refund(State& state, const WindowPlan& plan, M
     return decide(window, plan, true, {});
 }
 
-constexpr Decision SlidingWindow::charge(State& state, const WindowPlan& plan, Micros now, std::uint64_t cost,
-                                         Micros phase) noexcept {
+constexpr Decision SlidingWindow::charge(
+    State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept {
     detail::Counts window = counts(state, plan, now, phase);
     const std::uint64_t limit = plan.algorithm_.limit;
     if (cost > 0) {

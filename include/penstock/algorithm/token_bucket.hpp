@@ -33,20 +33,24 @@ struct TokenBucket {
     using BucketPlan = Plan<TokenBucket>;
 
     /// Takes `cost` if the bucket holds it. Pure: the state changes only if allowed and cost > 0.
-    static constexpr Decision step(State& state, const BucketPlan& plan, Micros now, std::uint64_t cost,
-                                   Micros phase) noexcept;
+    static constexpr Decision step(
+        State& state, const BucketPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     /// Gives `cost` back, up to full.
-    static constexpr Decision refund(State& state, const BucketPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept;
+    static constexpr Decision refund(
+        State& state, const BucketPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     /// Takes `cost` even if the bucket does not hold it, into a debt of at most one capacity.
-    static constexpr Decision charge(State& state, const BucketPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros phase) noexcept;
+    static constexpr Decision charge(
+        State& state, const BucketPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
     /// Takes `cost` now, in advance if it is refilled within `max_wait` and the debt stays within one capacity.
-    static constexpr Reservation reserve(State& state, const BucketPlan& plan, Micros now, std::uint64_t cost,
-                                         Micros phase, std::chrono::microseconds max_wait) noexcept;
+    static constexpr Reservation reserve(State& state,
+                                         const BucketPlan& plan,
+                                         Micros now,
+                                         std::uint64_t cost,
+                                         Micros phase,
+                                         std::chrono::microseconds max_wait) noexcept;
 
     [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept;
 
@@ -175,14 +179,20 @@ struct TokenBucket::Level {
         if (used <= rest) {
             return std::chrono::microseconds{0};
         }
-        // ceil(((used - rest) x interval - progress) / tokens), without going below zero in between.
-        const std::uint64_t addend = (plan.interval_ - progress) + (plan.tokens_ - 1);
-        const Micros wait =
-            detail::multiply_add_divide(used - rest - 1, plan.interval_, addend, plan.tokens_).quotient;
-        return std::chrono::microseconds{static_cast<std::int64_t>(time - now + wait)};
+        return std::chrono::microseconds{static_cast<std::int64_t>(time - now + refill_time(used - rest, plan))};
     }
 
-    [[nodiscard]] constexpr Decision decide(bool allowed, std::chrono::microseconds retry_after,
+    /// ceil((missing x interval - progress) / tokens)
+    [[nodiscard]] constexpr Micros refill_time(std::uint64_t missing, const BucketPlan& plan) const noexcept {
+        if (plan.tokens_ == 1) {  // as most rates reduce to: no division, and it fits as the horizon does
+            return missing * plan.interval_ - progress;
+        }
+        const std::uint64_t addend = (plan.interval_ - progress) + (plan.tokens_ - 1);
+        return detail::multiply_add_divide(missing - 1, plan.interval_, addend, plan.tokens_).quotient;
+    }
+
+    [[nodiscard]] constexpr Decision decide(bool allowed,
+                                            std::chrono::microseconds retry_after,
                                             const BucketPlan& plan) const noexcept {
         const std::uint64_t limit = plan.algorithm_.capacity;
         return {.allowed = allowed,
@@ -197,8 +207,8 @@ struct TokenBucket::Level {
     }
 };
 
-constexpr Decision TokenBucket::step(State& state, const BucketPlan& plan, Micros now, std::uint64_t cost,
-                                     Micros) noexcept {
+PENSTOCK_INLINE constexpr Decision TokenBucket::step(
+    State& state, const BucketPlan& plan, Micros now, std::uint64_t cost, Micros) noexcept {
     Level level(state, plan, now);
     const std::uint64_t capacity = plan.algorithm_.capacity;
     if (cost == 0) {
@@ -212,8 +222,8 @@ constexpr Decision TokenBucket::step(State& state, const BucketPlan& plan, Micro
     return level.decide(true, {}, plan);
 }
 
-constexpr Decision TokenBucket::refund(State& state, const BucketPlan& plan, Micros now, std::uint64_t cost,
-                                       Micros) noexcept {
+constexpr Decision TokenBucket::refund(
+    State& state, const BucketPlan& plan, Micros now, std::uint64_t cost, Micros) noexcept {
     Level level(state, plan, now);
     if (cost > 0 && level.used > 0) {
         level.used = cost < level.used ? level.used - cost : 0;
@@ -223,8 +233,8 @@ constexpr Decision TokenBucket::refund(State& state, const BucketPlan& plan, Mic
     return level.decide(true, {}, plan);
 }
 
-constexpr Decision TokenBucket::charge(State& state, const BucketPlan& plan, Micros now, std::uint64_t cost,
-                                       Micros) noexcept {
+constexpr Decision TokenBucket::charge(
+    State& state, const BucketPlan& plan, Micros now, std::uint64_t cost, Micros) noexcept {
     Level level(state, plan, now);
     const std::uint64_t capacity = plan.algorithm_.capacity;
     if (cost > 0) {
@@ -235,8 +245,12 @@ constexpr Decision TokenBucket::charge(State& state, const BucketPlan& plan, Mic
     return level.decide(level.used <= capacity, level.until(capacity, plan), plan);
 }
 
-constexpr Reservation TokenBucket::reserve(State& state, const BucketPlan& plan, Micros now, std::uint64_t cost,
-                                           Micros phase, std::chrono::microseconds max_wait) noexcept {
+constexpr Reservation TokenBucket::reserve(State& state,
+                                           const BucketPlan& plan,
+                                           Micros now,
+                                           std::uint64_t cost,
+                                           Micros phase,
+                                           std::chrono::microseconds max_wait) noexcept {
     Level level(state, plan, now);
     const std::uint64_t capacity = plan.algorithm_.capacity;
     if (cost == 0 || cost > capacity || level.holds(cost, plan)) {

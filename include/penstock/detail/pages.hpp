@@ -53,7 +53,9 @@ public:
 #endif
     }
 
-    [[nodiscard]] std::byte* data() const noexcept { return data_; }
+    [[nodiscard]] std::byte* data() const noexcept {
+        return data_;
+    }
 
 private:
     static constexpr std::size_t large_page = std::size_t{2} << 20;

@@ -92,9 +92,10 @@ public:
             second = first + 1 == sets_ ? 0 : first + 1;
         }
         const std::uint64_t fingerprint = hash.first & ((std::uint64_t{1} << Word::fingerprint_bits) - 1);
-        return {.fingerprint = fingerprint == 0 ? 1 : fingerprint,
-                .sets = {slots_ + first * ways, slots_ + second * ways},
-                .begins = {static_cast<unsigned>(hash.second % ways), static_cast<unsigned>(hash.second / ways % ways)}};
+        return {
+            .fingerprint = fingerprint == 0 ? 1 : fingerprint,
+            .sets = {slots_ + first * ways, slots_ + second * ways},
+            .begins = {static_cast<unsigned>(hash.second % ways), static_cast<unsigned>(hash.second / ways % ways)}};
     }
 
     /// Asks for the cache lines in which the key most likely stands.
@@ -103,10 +104,10 @@ public:
         __builtin_prefetch(place.sets[1] + place.begins[1]);
     }
 
-    /// Runs `Change step(Record&)` on the key's record, or on a fresh one, and keeps the record if it made a change. The
-    /// step runs again if another thread was faster, so it must be pure. Without a change nothing is written.
+    /// Runs `Change step(Record&)` on the key's record, or on a fresh one, and keeps the record if it made a change.
+    /// The step runs again if another thread was faster, so it must be pure. Without a change nothing is written.
     template <class Step>
-    [[gnu::always_inline]] void update(const Place& place, Micros now, Step&& step) noexcept {
+    PENSTOCK_INLINE void update(const Place& place, Micros now, Step&& step) noexcept {
         for (unsigned attempts = 0;; Sync::pause(attempts++)) {
             const auto [slot, word] = find(place);
             Record record{};
@@ -142,9 +143,9 @@ public:
 
     static constexpr std::size_t most_entries = 32;
 
-    /// Runs `bool steps()` on the entries' records, all as they stood at one moment, and keeps all of them if it returns
-    /// true, in one moment again, or none. The steps see an entry of the same key as an earlier one through `same`. They
-    /// run again if another thread was faster, so they must be pure. At most `most_entries`.
+    /// Runs `bool steps()` on the entries' records, all as they stood at one moment, and keeps all of them if it
+    /// returns true, in one moment again, or none. The steps see an entry of the same key as an earlier one through
+    /// `same`. They run again if another thread was faster, so they must be pure. At most `most_entries`.
     template <class Steps>
     void update_all(std::span<Entry> entries, Micros now, Steps&& steps) noexcept {
         for (unsigned attempts = 0;; Sync::pause(attempts++)) {
@@ -199,12 +200,14 @@ private:
         return place.sets[set][place.begins[set] ^ index];
     }
 
-    [[nodiscard]] static Word load(const Slot& slot) noexcept { return Word(slot.word.load(std::memory_order_acquire)); }
+    [[nodiscard]] static Word load(const Slot& slot) noexcept {
+        return Word(slot.word.load(std::memory_order_acquire));
+    }
 
     [[nodiscard]] static bool exchange(Slot& slot, Word expected, Word desired) noexcept {
         std::uint64_t bits = expected.bits();
-        return slot.word.compare_exchange_strong(bits, desired.bits(), std::memory_order_acq_rel,
-                                                 std::memory_order_relaxed);
+        return slot.word.compare_exchange_strong(
+            bits, desired.bits(), std::memory_order_acq_rel, std::memory_order_relaxed);
     }
 
     /// Looks through both sets, first at the lines that were prefetched.
@@ -218,7 +221,7 @@ private:
         return find_far(place);
     }
 
-    [[nodiscard, gnu::noinline]] static Found find_far(Place place) noexcept {
+    [[nodiscard]] PENSTOCK_NOINLINE static Found find_far(Place place) noexcept {
         const Found found = find(place, 0, near, ways);
         return found.slot != nullptr ? found : find(place, 1, near, ways);
     }
@@ -252,7 +255,8 @@ private:
     }
 
     /// Writes a locked slot and unlocks it.
-    static void publish(Slot& slot, Word word, std::uint64_t fingerprint, const Record& record, Micros expiry) noexcept {
+    static void publish(
+        Slot& slot, Word word, std::uint64_t fingerprint, const Record& record, Micros expiry) noexcept {
 #pragma GCC unroll 16
         for (std::size_t i = 0; i < record_words; ++i) {
             std::uint64_t bits = 0;
@@ -284,7 +288,7 @@ private:
         Atomic<std::uint32_t>& lock_;
     };
 
-    [[nodiscard, gnu::noinline]] bool try_insert(Place place, Micros now, Record record, Micros fresh_at) noexcept {
+    [[nodiscard]] PENSTOCK_NOINLINE bool try_insert(Place place, Micros now, Record record, Micros fresh_at) noexcept {
         const auto set = static_cast<std::size_t>(place.sets[0] - slots_) / ways;
         const SetLock lock(set_locks_[set % Sync::set_locks]);
         if (find(place).slot != nullptr) {
@@ -342,7 +346,8 @@ private:
 
     [[nodiscard]] static bool read_all(std::span<Entry> entries) noexcept {
         for (Entry& entry : entries) {
-            const auto earlier = std::find_if(entries.data(), &entry, [&](const Entry& e) { return e.place == entry.place; });
+            const auto earlier =
+                std::find_if(entries.data(), &entry, [&](const Entry& e) { return e.place == entry.place; });
             entry.same = earlier == &entry ? nullptr : earlier;
             const Found found = entry.same == nullptr ? find(entry.place) : Found{};
             entry.slot = found.slot;
@@ -396,7 +401,10 @@ private:
         }
         for (std::size_t i = 0; i < count; ++i) {
             const Entry& entry = *order[i];
-            publish(*entry.slot, entry.word, entry.word.fingerprint(), entry.record,
+            publish(*entry.slot,
+                    entry.word,
+                    entry.word.fingerprint(),
+                    entry.record,
                     (std::max)(entry.change.fresh_at, entry.old_expiry));
         }
         return true;

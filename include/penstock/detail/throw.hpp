@@ -36,7 +36,8 @@ inline std::atomic<ConfigurationErrorHandler> configuration_error_handler{nullpt
 }
 
 /// "TokenBucket.capacity is 0: allowed is 1 to 549755813888"
-[[noreturn, gnu::cold, gnu::noinline]] inline void throw_invalid(std::string_view field, const std::string& value,
+[[noreturn, gnu::cold, gnu::noinline]] inline void throw_invalid(std::string_view field,
+                                                                 const std::string& value,
                                                                  std::string_view allowed) {
     throw_invalid(std::string(field) + " is " + value + ": allowed is " + std::string(allowed));
 }

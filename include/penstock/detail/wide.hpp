@@ -45,12 +45,8 @@ struct Division {
 /// value / divisor. The quotient must fit 64 bits, which is value.high < divisor.
 [[nodiscard]] constexpr Division divide(Wide value, std::uint64_t divisor) noexcept {
     if (value.high == 0) {
-        // A division costs more than all the rest of a step, and the commonest ones need none.
-        if (value.low < divisor) {
+        if (value.low < divisor) {  // common, and a division costs as much as all the rest of a step
             return {0, value.low};
-        }
-        if (divisor == 1) {
-            return {value.low, 0};
         }
         return {value.low / divisor, value.low % divisor};
     }
@@ -73,7 +69,9 @@ struct Division {
 }
 
 /// (a * b + addend) / divisor, exact in between. The quotient must fit 64 bits.
-[[nodiscard]] constexpr Division multiply_add_divide(std::uint64_t a, std::uint64_t b, std::uint64_t addend,
+[[nodiscard]] constexpr Division multiply_add_divide(std::uint64_t a,
+                                                     std::uint64_t b,
+                                                     std::uint64_t addend,
                                                      std::uint64_t divisor) noexcept {
     Wide sum = multiply(a, b);
     sum.low += addend;

@@ -51,9 +51,9 @@ struct LocalRecord<Algorithm> {
 
 }  // namespace detail
 
-/// Keeps clients' states in a table of fixed size in this process. After construction it allocates nothing and starts no
-/// thread: inventing keys cannot exhaust memory. A state that is as good as fresh makes room for another; if there is no
-/// such, the one nearest to fresh does, which `evictions()` counts.
+/// Keeps clients' states in a table of fixed size in this process. After construction it allocates nothing and starts
+/// no thread: inventing keys cannot exhaust memory. A state that is as good as fresh makes room for another; if there
+/// is no such, the one nearest to fresh does, which `evictions()` counts.
 class LocalStorage {
 public:
     struct Options {
@@ -76,8 +76,8 @@ public:
 
     LocalStorage() : LocalStorage(Options{}) {}
 
-    /// The bounds are checked when a limiter is made of it: std::invalid_argument names the option, std::bad_alloc means
-    /// that the system has not that much address space.
+    /// The bounds are checked when a limiter is made of it: std::invalid_argument names the option, std::bad_alloc
+    /// means that the system has not that much address space.
     explicit LocalStorage(const Options& options) : options_(options) {}
 
 private:
@@ -112,30 +112,42 @@ public:
     }
 
     /// O(1): two sets of eight slots are looked at, at most. Never fails.
-    [[gnu::always_inline]] StoreError apply(Op op, const Location& location, const Plan<Algorithm>& plan, Micros now,
-                                            std::uint64_t cost, std::chrono::microseconds max_wait,
-                                            Decision& decision) noexcept {
+    PENSTOCK_INLINE StoreError apply(Op op,
+                                     const Location& location,
+                                     const Plan<Algorithm>& plan,
+                                     Micros now,
+                                     std::uint64_t cost,
+                                     std::chrono::microseconds max_wait,
+                                     Decision& decision) noexcept {
         if (op == Op::reset) {
             table_.erase(location.place);
             return StoreError::none;
         }
-        table_.update(location.place, now, [&](Record& record) __attribute__((always_inline)) {
-            return step(record, op, location.key, plan, now, cost, max_wait, decision);
-        });
+        table_.update(
+            location.place, now, [&](Record & record) __attribute__((always_inline)) {
+                return step(record, op, location.key, plan, now, cost, max_wait, decision);
+            });
         return StoreError::none;
     }
 
-    StoreError apply(Op op, std::string_view key, const Plan<Algorithm>& plan, Micros now, std::uint64_t cost,
-                     std::chrono::microseconds max_wait, Decision& decision) noexcept {
+    StoreError apply(Op op,
+                     std::string_view key,
+                     const Plan<Algorithm>& plan,
+                     Micros now,
+                     std::uint64_t cost,
+                     std::chrono::microseconds max_wait,
+                     Decision& decision) noexcept {
         return apply(op, locate(key), plan, now, cost, max_wait, decision);
     }
 
     /// How many checks `apply_all` takes.
     static constexpr std::size_t most_at_once = Table::most_entries;
 
-    /// Decides several checks in one atomic step: all of them take, or none. Each decision is that of its own check after
-    /// those before it. True if all are allowed. At most `most_at_once` checks, and as many decisions.
-    bool apply_all(std::span<const PlannedCheck<Algorithm>> checks, Micros now, std::span<Decision> decisions) noexcept {
+    /// Decides several checks in one atomic step: all of them take, or none. Each decision is that of its own check
+    /// after those before it. True if all are allowed. At most `most_at_once` checks, and as many decisions.
+    bool apply_all(std::span<const PlannedCheck<Algorithm>> checks,
+                   Micros now,
+                   std::span<Decision> decisions) noexcept {
         std::array<typename Table::Entry, most_at_once> entries;
         for (std::size_t i = 0; i < checks.size(); ++i) {
             entries[i].place = locate(checks[i].key).place;
@@ -146,8 +158,8 @@ public:
             bool changed = false;
             for (std::size_t i = 0; i < checks.size(); ++i) {
                 typename Table::Entry& owner = entries[i].same != nullptr ? *entries[i].same : entries[i];
-                const detail::Change change = step(owner.record, Op::check, checks[i].key, *checks[i].plan, now,
-                                                   checks[i].cost, {}, decisions[i]);
+                const detail::Change change = step(
+                    owner.record, Op::check, checks[i].key, *checks[i].plan, now, checks[i].cost, {}, decisions[i]);
                 owner.change.made |= change.made;
                 owner.change.fresh_at = (std::max)(owner.change.fresh_at, change.fresh_at);
                 allowed = allowed && decisions[i].allowed;
@@ -177,7 +189,8 @@ private:
         if (options.max_bytes != 0) {
             constexpr std::uint64_t most_bytes = most_keys * sizeof(Slot);
             if (options.max_bytes < least * bytes_per_set || options.max_bytes > most_bytes) {
-                detail::throw_invalid("LocalStorage.max_bytes", std::to_string(options.max_bytes),
+                detail::throw_invalid("LocalStorage.max_bytes",
+                                      std::to_string(options.max_bytes),
                                       "0, or " + std::to_string(least * bytes_per_set) + " to " +
                                           std::to_string(most_bytes));
             }
@@ -192,9 +205,14 @@ private:
 
     /// Runs the algorithm on a record. It is pure, as the table demands: the key's record and the decision are all it
     /// writes. Inlined, so that the operation is known and the decision never travels through memory.
-    [[gnu::always_inline]] static detail::Change step(Record& record, Op op, std::string_view key,
-                                                      const Plan<Algorithm>& plan, Micros now, std::uint64_t cost,
-                                                      std::chrono::microseconds max_wait, Decision& decision) noexcept {
+    PENSTOCK_INLINE static detail::Change step(Record& record,
+                                               Op op,
+                                               std::string_view key,
+                                               const Plan<Algorithm>& plan,
+                                               Micros now,
+                                               std::uint64_t cost,
+                                               std::chrono::microseconds max_wait,
+                                               Decision& decision) noexcept {
         const Micros phase = detail::is_staggered(plan) ? stagger_hash(key) : 0;
         const State before = record.state;
         const Decision made = decide(op, record.state, plan, now, cost, phase, max_wait);
@@ -203,9 +221,13 @@ private:
         return {changes(op, made, cost, before, record.state), now + static_cast<Micros>(made.reset_after.count())};
     }
 
-    [[gnu::always_inline]] static Decision decide(Op op, State& state, const Plan<Algorithm>& plan, Micros now,
-                                                  std::uint64_t cost, Micros phase,
-                                                  std::chrono::microseconds max_wait) noexcept {
+    PENSTOCK_INLINE static Decision decide(Op op,
+                                           State& state,
+                                           const Plan<Algorithm>& plan,
+                                           Micros now,
+                                           std::uint64_t cost,
+                                           Micros phase,
+                                           std::chrono::microseconds max_wait) noexcept {
         if constexpr (Refundable<Algorithm>) {
             if (op == Op::refund) {
                 return Algorithm::refund(state, plan, now, cost, phase);
@@ -229,8 +251,8 @@ private:
     }
 
     /// Whether the state must be kept: a check that was admitted, or a refund or charge that found something to do.
-    [[nodiscard]] static bool changes(Op op, const Decision& decision, std::uint64_t cost,
-                                      const State& before, const State& after) noexcept {
+    [[nodiscard]] static bool changes(
+        Op op, const Decision& decision, std::uint64_t cost, const State& before, const State& after) noexcept {
         if (op == Op::peek || cost == 0) {
             return false;
         }
