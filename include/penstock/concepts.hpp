@@ -81,6 +81,9 @@ namespace detail {
 template <class Storage, class Algorithm>
 using BoundOf = typename Storage::template Bound<Algorithm>;
 
+template <class Storage, class Algorithm>
+inline constexpr bool binds = std::is_constructible_v<BoundOf<Storage, Algorithm>, const Storage&>;
+
 }  // namespace detail
 
 /// A storage: options, which a limiter binds to its algorithm by constructing `Bound<Algorithm>` from them. What is
@@ -92,8 +95,8 @@ using BoundOf = typename Storage::template Bound<Algorithm>;
 ///   it reads the clock, and for all of a batch first, so that the memory has time to answer.
 /// - optional `DefaultClock`: the clock of a limiter that was given none; otherwise SteadyClock.
 template <class T, class A>
-concept Storage = std::constructible_from < detail::BoundOf<T, A>,
-const T& > &&requires(detail::BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
+concept Storage = requires(detail::BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
+    requires detail::binds<T, A>;
     requires std::same_as<decltype(bound.apply(Op::check, std::string_view{}, plan, Micros{}, 1, never, decision)),
                           StoreError>;
     requires noexcept(bound.apply(Op::check, std::string_view{}, plan, Micros{}, 1, never, decision));
@@ -170,8 +173,7 @@ template <class T, class A>
 consteval bool explain_storage() {
     static_assert(HasBound<T, A>, "penstock: a storage needs a class template `Bound<Algorithm>`: what decides");
     if constexpr (HasBound<T, A>) {
-        static_assert(std::constructible_from<BoundOf<T, A>, const T&>,
-                      "penstock: a storage's Bound<Algorithm> must be constructible from the storage");
+        static_assert(binds<T, A>, "penstock: a storage's Bound<Algorithm> must be constructible from the storage");
         static_assert(HasApply<T, A>,
                       "penstock: a storage's Bound<Algorithm> needs `StoreError apply(Op, std::string_view key, const "
                       "Plan<...>&, Micros now, std::uint64_t cost, std::chrono::microseconds max_wait, Decision&) "

@@ -4,8 +4,8 @@
 #define PENSTOCK_DETAIL_SLOT_TABLE_HPP
 
 #include <penstock/config.hpp>
-#include <penstock/detail/os.hpp>
 #include <penstock/detail/slot_word.hpp>
+#include <penstock/detail/threads.hpp>
 #include <penstock/detail/wide.hpp>
 #include <penstock/hash.hpp>
 #include <penstock/plan.hpp>
@@ -23,25 +23,6 @@
 PENSTOCK_BEGIN_NAMESPACE
 
 namespace detail {
-
-/// How threads meet in a table, and its dimensions. A model test that explores all interleavings passes a smaller one.
-struct Threads {
-    template <class T>
-    using Atomic = std::atomic<T>;
-
-    static constexpr unsigned ways = 8;            // slots in a set
-    static constexpr unsigned sequence_bits = 17;  // a reader is deceived only by exactly 2^17 writes between two loads
-    static constexpr unsigned set_locks = 1024;
-
-    /// Between two attempts of one operation: the holder of a lock needs nanoseconds, unless it was descheduled.
-    static void pause(unsigned attempts) noexcept {
-        if (attempts < 32) {
-            cpu_relax();
-        } else {
-            yield_thread();
-        }
-    }
-};
 
 /// What a step did to a record.
 struct Change {
@@ -272,25 +253,10 @@ private:
         return record.stamp() + (Micros{1} << word.expiry());
     }
 
-    /// One thread at a time inserts into the sets that a key tries first, so that no key gets two slots.
-    class SetLock {
-    public:
-        explicit SetLock(Atomic<std::uint32_t>& lock) noexcept : lock_(lock) {
-            for (unsigned attempts = 0; lock_.exchange(1, std::memory_order_acquire) != 0; ++attempts) {
-                Sync::pause(attempts);
-            }
-        }
-        SetLock(const SetLock&) = delete;
-        SetLock& operator=(const SetLock&) = delete;
-        ~SetLock() { lock_.store(0, std::memory_order_release); }
-
-    private:
-        Atomic<std::uint32_t>& lock_;
-    };
-
     [[nodiscard]] PENSTOCK_NOINLINE bool try_insert(Place place, Micros now, Record record, Micros fresh_at) noexcept {
         const auto set = static_cast<std::size_t>(place.sets[0] - slots_) / ways;
-        const SetLock lock(set_locks_[set % Sync::set_locks]);
+        // One thread at a time inserts into the sets that a key tries first, so that no key gets two slots.
+        const SpinLock<Sync> lock(set_locks_[set % Sync::set_locks]);
         if (find(place).slot != nullptr) {
             return false;
         }
@@ -375,7 +341,7 @@ private:
         for (const Entry& entry : entries) {
             if (entry.change.made && entry.slot == nullptr) {
                 had = false;
-                (void)try_insert(entry.place, now, Record{}, now);
+                (void)try_insert(entry.place, now, Record{}, 0);
             }
         }
         return had;
