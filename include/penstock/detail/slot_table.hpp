@@ -122,7 +122,8 @@ public:
         Micros old_expiry = 0;
     };
 
-    static constexpr std::size_t most_entries = 32;
+    /// As many as a key has slots to choose from, so that there is always one left for the last of them.
+    static constexpr std::size_t most_entries = 2 * ways;
 
     /// Runs `bool steps()` on the entries' records, all as they stood at one moment, and keeps all of them if it
     /// returns true, in one moment again, or none. The steps see an entry of the same key as an earlier one through
@@ -139,7 +140,7 @@ public:
                 }
                 continue;
             }
-            if (has_slots(entries, now) && try_write_all(entries)) {
+            if (try_write_all(entries, now)) {
                 return;
             }
         }
@@ -254,19 +255,10 @@ private:
     }
 
     [[nodiscard]] PENSTOCK_NOINLINE bool try_insert(Place place, Micros now, Record record, Micros fresh_at) noexcept {
-        const auto set = static_cast<std::size_t>(place.sets[0] - slots_) / ways;
-        // One thread at a time inserts into the sets that a key tries first, so that no key gets two slots.
-        const SpinLock<Sync> lock(set_locks_[set % Sync::set_locks]);
-        if (find(place).slot != nullptr) {
+        const SpinLock<Sync> lock(set_lock(place));
+        const Room room = take_room(place, now);
+        if (room.slot == nullptr) {
             return false;
-        }
-        const Room room = look_for_room(place, now);
-        // The slot may be of another key's first set, so it is taken like any: if nothing happened to it since.
-        if (room.slot == nullptr || !exchange(*room.slot, room.word, room.word.lock_for(place.fingerprint))) {
-            return false;
-        }
-        if (room.live) {
-            evictions_.fetch_add(1, std::memory_order_relaxed);
         }
         publish(*room.slot, room.word, place.fingerprint, record, fresh_at);
         return true;
@@ -279,6 +271,23 @@ private:
         Micros expiry = ~Micros{0};
         unsigned free = 0;  // slots of the set that were empty or expired
     };
+
+    /// Locks a slot for a new key, whose set lock is held: one thread at a time inserts into the sets that a key tries
+    /// first, so that no key gets two slots. No slot if the key has one by now, or another thread was faster.
+    [[nodiscard]] Room take_room(const Place& place, Micros now) noexcept {
+        if (find(place).slot != nullptr) {
+            return {};
+        }
+        const Room room = look_for_room(place, now);
+        // The slot may be of another key's first set, so it is taken like any: if nothing happened to it since.
+        if (room.slot == nullptr || !exchange(*room.slot, room.word, room.word.lock_for(place.fingerprint))) {
+            return {};
+        }
+        if (room.live) {
+            evictions_.fetch_add(1, std::memory_order_relaxed);
+        }
+        return room;
+    }
 
     /// An empty or expired slot of the set with more of them, else the one whose record is fresh the soonest.
     [[nodiscard]] static Room look_for_room(const Place& place, Micros now) noexcept {
@@ -335,45 +344,57 @@ private:
         });
     }
 
-    /// Gives fresh records to the keys that have none, while no slot is locked. False if there were any: read again.
-    [[nodiscard]] bool has_slots(std::span<const Entry> entries, Micros now) noexcept {
-        bool had = true;
-        for (const Entry& entry : entries) {
-            if (entry.change.made && entry.slot == nullptr) {
-                had = false;
-                (void)try_insert(entry.place, now, Record{}, 0);
-            }
-        }
-        return had;
-    }
-
-    /// Locks in the order of addresses and never waits for a lock, so that two of them cannot wait for each other.
-    [[nodiscard]] static bool try_write_all(std::span<Entry> entries) noexcept {
+    /// Locks the slots that were read in the order of their addresses, then takes slots for new keys, and never waits
+    /// for a lock while it holds a slot: two of them cannot wait for each other.
+    [[nodiscard]] bool try_write_all(std::span<Entry> entries, Micros now) noexcept {
         std::array<Entry*, most_entries> order;
         std::size_t count = 0;
         for (Entry& entry : entries) {
-            if (entry.slot != nullptr) {
+            if (entry.slot != nullptr || entry.change.made) {
                 order[count++] = &entry;
             }
         }
-        std::sort(order.begin(), order.begin() + count, [](Entry* a, Entry* b) { return a->slot < b->slot; });
-        for (std::size_t i = 0; i < count; ++i) {
-            if (!exchange(*order[i]->slot, order[i]->word, order[i]->word.lock())) {
-                while (i-- > 0) {
-                    order[i]->slot->word.store(order[i]->word.bits(), std::memory_order_release);
-                }
+        const std::span<Entry*> needed(order.data(), count);
+        std::sort(needed.begin(), needed.end(), [](const Entry* a, const Entry* b) {
+            return a->slot != nullptr && (b->slot == nullptr || a->slot < b->slot);
+        });
+        for (std::size_t locked = 0; locked < count; ++locked) {
+            if (!try_lock(*needed[locked], now)) {
+                std::for_each(needed.begin(), needed.begin() + locked, [](Entry* entry) { unlock(*entry); });
                 return false;
             }
         }
-        for (std::size_t i = 0; i < count; ++i) {
-            const Entry& entry = *order[i];
-            publish(*entry.slot,
-                    entry.word,
-                    entry.word.fingerprint(),
-                    entry.record,
-                    (std::max)(entry.change.fresh_at, entry.old_expiry));
+        for (Entry* entry : needed) {
+            const Micros expiry = (std::max)(entry->change.fresh_at, entry->old_expiry);
+            publish(*entry->slot, entry->word, entry->place.fingerprint, entry->record, expiry);
         }
         return true;
+    }
+
+    [[nodiscard]] bool try_lock(Entry& entry, Micros now) noexcept {
+        if (entry.slot != nullptr) {
+            return exchange(*entry.slot, entry.word, entry.word.lock());
+        }
+        const SpinLock<Sync> lock(set_lock(entry.place), SpinLock<Sync>::only_if_free);
+        if (!lock) {
+            return false;
+        }
+        const Room room = take_room(entry.place, now);
+        entry.slot = room.slot;
+        entry.word = room.word;
+        return room.slot != nullptr;
+    }
+
+    /// Unlocks a slot that was not written. One taken for a new key is left empty: meanwhile its old key may have got
+    /// another.
+    static void unlock(const Entry& entry) noexcept {
+        const bool taken = entry.word.fingerprint() != entry.place.fingerprint;
+        entry.slot->word.store((taken ? entry.word.written(0, 0) : entry.word).bits(), std::memory_order_release);
+    }
+
+    [[nodiscard]] Atomic<std::uint32_t>& set_lock(const Place& place) noexcept {
+        const auto set = static_cast<std::size_t>(place.sets[0] - slots_) / ways;
+        return set_locks_[set % Sync::set_locks];
     }
 
     Slot* slots_;

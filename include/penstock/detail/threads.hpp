@@ -38,19 +38,33 @@ class SpinLock {
 public:
     using Flag = typename Sync::template Atomic<std::uint32_t>;
 
-    explicit SpinLock(Flag& lock) noexcept : lock_(lock) {
-        for (unsigned attempts = 0; lock_.exchange(1, std::memory_order_acquire) != 0; ++attempts) {
+    struct OnlyIfFree {};
+    static constexpr OnlyIfFree only_if_free{};
+
+    /// Waits for the lock.
+    explicit SpinLock(Flag& lock) noexcept : lock_(&lock) {
+        for (unsigned attempts = 0; lock.exchange(1, std::memory_order_acquire) != 0; ++attempts) {
             Sync::pause(attempts);
         }
     }
 
+    /// Does not wait: test whether it holds the lock.
+    SpinLock(Flag& lock, OnlyIfFree) noexcept
+        : lock_(lock.exchange(1, std::memory_order_acquire) == 0 ? &lock : nullptr) {}
+
     SpinLock(const SpinLock&) = delete;
     SpinLock& operator=(const SpinLock&) = delete;
 
-    ~SpinLock() { lock_.store(0, std::memory_order_release); }
+    ~SpinLock() {
+        if (lock_ != nullptr) {
+            lock_->store(0, std::memory_order_release);
+        }
+    }
+
+    explicit operator bool() const noexcept { return lock_ != nullptr; }
 
 private:
-    Flag& lock_;
+    Flag* lock_;
 };
 
 }  // namespace detail
