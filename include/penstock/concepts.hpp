@@ -40,8 +40,11 @@ inline constexpr std::size_t largest_state = 120;
 /// - optional `void validate() const`: throws std::invalid_argument for parameters out of range.
 /// - optional `refund` and `charge` (parameters as `step`), and `reserve` (one more: `std::chrono::microseconds
 ///   max_wait`; gives a Reservation): the limiter's members of these names need them.
-/// - optional `static Micros stamp(const State&) noexcept`: the time of the last change, if the state keeps it; without
-///   it the storage keeps one beside the state.
+/// - optional `static Micros fresh_at(const State&) noexcept`: from when on the state is as good as fresh under every
+///   plan it was used with; 0 if it is. Without it the storage keeps beside the state what `reset_after` said last.
+/// - optional `static Micros paid_off_at(const State&) noexcept`: of the states that are not fresh yet, the one with
+/// the
+///   least makes room for another; without it fresh_at serves. It should grow with what was used.
 template <class T>
 concept Algorithm = requires(typename T::State& state, const Plan<T>& plan) {
     requires std::is_trivially_copyable_v<typename T::State>;
@@ -70,13 +73,22 @@ concept Reservable = requires(typename T::State& state, const Plan<T>& plan, std
                           Reservation>;
 };
 
-/// An algorithm whose state keeps the time of its last change.
+/// An algorithm whose states tell when they are as good as fresh.
 template <class T>
-concept Stamped = requires(const typename T::State& state) {
-    requires std::same_as<decltype(T::stamp(state)), Micros>;
+concept Expiring = requires(const typename T::State& state) {
+    requires std::same_as<decltype(T::fresh_at(state)), Micros>;
 };
 
 namespace detail {
+
+template <class Algorithm>
+[[nodiscard]] constexpr Micros paid_off_at(const typename Algorithm::State& state) noexcept {
+    if constexpr (requires { Algorithm::paid_off_at(state); }) {
+        return Algorithm::paid_off_at(state);
+    } else {
+        return Algorithm::fresh_at(state);
+    }
+}
 
 template <class Storage, class Algorithm>
 using BoundOf = typename Storage::template Bound<Algorithm>;

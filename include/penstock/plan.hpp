@@ -6,6 +6,7 @@
 #include <penstock/config.hpp>
 #include <penstock/detail/throw.hpp>
 
+#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -46,6 +47,16 @@ namespace detail {
 inline constexpr std::uint64_t largest_limit = std::uint64_t{1} << 39;
 inline constexpr std::int64_t longest_period = std::int64_t{1} << 45;
 inline constexpr Micros end_of_time = Micros{1} << 53;
+
+/// The least exponent whose power of two is at least the number, which is at least 1.
+[[nodiscard]] constexpr unsigned exponent_of(std::uint64_t number) noexcept {
+    return static_cast<unsigned>(std::bit_width(number - 1));
+}
+
+/// number x 2^bits, or the end of time if that is earlier.
+[[nodiscard]] constexpr Micros shift_up(std::uint64_t number, unsigned bits) noexcept {
+    return number > end_of_time >> bits ? end_of_time : number << bits;
+}
 
 /// Throws unless 1 <= limit <= 2^39.
 constexpr void validate_limit(std::string_view field, std::uint64_t limit) {

@@ -9,6 +9,7 @@
 #include <penstock/detail/pack.hpp>
 #include <penstock/plan.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,20 +22,18 @@ namespace detail {
 /// Joins the decisions of the parts into the one that is reported.
 class PartsDecision {
 public:
-    constexpr explicit PartsDecision(std::uint64_t cost) noexcept : cost_(cost) {
-        reported_.allowed = true;
-        reported_.remaining = nothing_yet;
-    }
+    constexpr explicit PartsDecision(std::uint64_t cost) noexcept : cost_(cost) { reported_.allowed = true; }
 
     constexpr void add(const Decision& part) noexcept {
         const std::uint64_t before = part.allowed ? part.remaining + cost_ : part.remaining;
         least_before_ = before < least_before_ ? before : least_before_;
         const bool first_rejection = reported_.allowed && !part.allowed;
         const bool longer = !reported_.allowed && !part.allowed && part.retry_after > reported_.retry_after;
-        const bool tighter = reported_.allowed && part.allowed && part.remaining < reported_.remaining;
+        const bool tighter = reported_.allowed && part.allowed && (none_yet_ || part.remaining < reported_.remaining);
         if (first_rejection || longer || tighter) {
             copy_fields(reported_, part);
         }
+        none_yet_ = false;
     }
 
     [[nodiscard]] constexpr Decision whole() const noexcept {
@@ -46,10 +45,9 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t nothing_yet = ~std::uint64_t{0};
-
     Decision reported_;
-    std::uint64_t least_before_ = nothing_yet;  // remaining if nothing is taken, as when another part rejects
+    bool none_yet_ = true;
+    std::uint64_t least_before_ = ~std::uint64_t{0};  // remaining if nothing is taken, as when another part rejects
     std::uint64_t cost_;
 };
 
@@ -128,13 +126,26 @@ struct AllOf {
         return {decision, longest};
     }
 
-    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept requires(Stamped<Parts>&&...) {
-        Micros latest = 0;
-        each([&]<class Part, std::size_t Index>() {
-            const Micros its = Part::stamp(detail::get<Index>(state));
-            latest = its > latest ? its : latest;
+    /// When every part is fresh again, at the latest; never if a part does not tell.
+    [[nodiscard]] static constexpr Micros fresh_at(const State& state) noexcept {
+        return latest(state, []<class Part>(const auto& part) {
+            if constexpr (Expiring<Part>) {
+                return Part::fresh_at(part);
+            } else {
+                return ~Micros{0};
+            }
         });
-        return latest;
+    }
+
+    /// When what was taken from every part that tells would be given back.
+    [[nodiscard]] static constexpr Micros paid_off_at(const State& state) noexcept {
+        return latest(state, []<class Part>(const auto& part) {
+            if constexpr (Expiring<Part>) {
+                return detail::paid_off_at<Part>(part);
+            } else {
+                return Micros{0};
+            }
+        });
     }
 
 private:
@@ -144,6 +155,15 @@ private:
             (visit.template operator()<Parts, Index>(), ...);
         }
         (std::index_sequence_for<Parts...>{});
+    }
+
+    template <class TimeOfPart>
+    static constexpr Micros latest(const State& state, TimeOfPart&& time_of_part) noexcept {
+        Micros last = 0;
+        each([&]<class Part, std::size_t Index>() {
+            last = (std::max)(last, time_of_part.template operator()<Part>(detail::get<Index>(state)));
+        });
+        return last;
     }
 
     template <class StepOfPart>

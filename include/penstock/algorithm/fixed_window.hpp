@@ -43,7 +43,15 @@ struct FixedWindow {
     static constexpr Decision charge(
         State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
-    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept { return detail::Counts::stamp(state); }
+    /// When nothing counts any more under any plan so far, at the latest.
+    [[nodiscard]] static constexpr Micros fresh_at(const State& state) noexcept {
+        return detail::Counts::fresh_at(state, 1);
+    }
+
+    /// When what was taken would be given back at the average rate of the slowest plan so far.
+    [[nodiscard]] static constexpr Micros paid_off_at(const State& state) noexcept {
+        return detail::Counts::paid_off_at(state);
+    }
 
 private:
     static constexpr detail::Counts counts(const State& state,
@@ -68,6 +76,7 @@ public:
             detail::throw_invalid(
                 "FixedWindow.offset", std::to_string(offset) + " us", "-35184372088832 us to 35184372088832 us");
         }
+        slowness_ = detail::WindowSlowness(length(), fixed.limit);
     }
 
     [[nodiscard]] constexpr const FixedWindow& algorithm() const noexcept { return algorithm_; }
@@ -83,6 +92,7 @@ private:
     }
 
     FixedWindow algorithm_;
+    detail::WindowSlowness slowness_;
 };
 
 constexpr detail::Counts FixedWindow::counts(const State& state,
@@ -121,7 +131,7 @@ PENSTOCK_INLINE constexpr Decision FixedWindow::step(
         return decide(window, plan, false, window.until(window.length));
     }
     window.current += cost;
-    state = window.state(window.time);
+    state = window.state(window.time, plan.slowness_);
     return decide(window, plan, true, {});
 }
 
@@ -130,7 +140,7 @@ constexpr Decision FixedWindow::refund(
     detail::Counts window = counts(state, plan, now, phase);
     if (cost > 0 && window.current > 0) {
         window.current = cost < window.current ? window.current - cost : 0;
-        state = window.state(stamp(state));
+        state = window.state(detail::Counts::stamp(state), plan.slowness_);
     }
     return decide(window, plan, true, {});
 }
@@ -141,7 +151,7 @@ constexpr Decision FixedWindow::charge(
     const std::uint64_t limit = plan.algorithm_.limit;
     if (cost > 0) {
         window.add_up_to(2 * limit, cost);
-        state = window.state(window.time);
+        state = window.state(window.time, plan.slowness_);
     }
     const bool within = window.current <= limit;
     return decide(window, plan, within, within ? std::chrono::microseconds{0} : window.until(window.length));

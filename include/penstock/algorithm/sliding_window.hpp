@@ -41,7 +41,15 @@ struct SlidingWindow {
     static constexpr Decision charge(
         State& state, const WindowPlan& plan, Micros now, std::uint64_t cost, Micros phase) noexcept;
 
-    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept { return detail::Counts::stamp(state); }
+    /// When nothing counts any more under any plan so far, at the latest.
+    [[nodiscard]] static constexpr Micros fresh_at(const State& state) noexcept {
+        return detail::Counts::fresh_at(state, 2);
+    }
+
+    /// When what was taken would be given back at the average rate of the slowest plan so far.
+    [[nodiscard]] static constexpr Micros paid_off_at(const State& state) noexcept {
+        return detail::Counts::paid_off_at(state);
+    }
 
 private:
     static constexpr detail::Counts counts(const State& state,
@@ -64,6 +72,7 @@ public:
         detail::validate_limit("SlidingWindow.limit", sliding.limit);
         detail::validate_period("SlidingWindow.window", sliding.window);
         detail::validate_align("SlidingWindow.align", sliding.align);
+        slowness_ = detail::WindowSlowness(length(), sliding.limit);
     }
 
     [[nodiscard]] constexpr const SlidingWindow& algorithm() const noexcept { return algorithm_; }
@@ -79,6 +88,7 @@ private:
     }
 
     SlidingWindow algorithm_;
+    detail::WindowSlowness slowness_;
 };
 
 constexpr detail::Counts SlidingWindow::counts(const State& state,
@@ -131,7 +141,7 @@ PENSTOCK_INLINE constexpr Decision SlidingWindow::step(
         return decide(window, plan, false, until_room(window, limit, cost));
     }
     window.current += cost;
-    state = window.state(window.time);
+    state = window.state(window.time, plan.slowness_);
     return decide(window, plan, true, {});
 }
 
@@ -140,7 +150,7 @@ constexpr Decision SlidingWindow::refund(
     detail::Counts window = counts(state, plan, now, phase);
     if (cost > 0 && window.current > 0) {
         window.current = cost < window.current ? window.current - cost : 0;
-        state = window.state(stamp(state));
+        state = window.state(detail::Counts::stamp(state), plan.slowness_);
     }
     return decide(window, plan, true, {});
 }
@@ -151,7 +161,7 @@ constexpr Decision SlidingWindow::charge(
     const std::uint64_t limit = plan.algorithm_.limit;
     if (cost > 0) {
         window.add_up_to(2 * limit, cost);
-        state = window.state(window.time);
+        state = window.state(window.time, plan.slowness_);
     }
     const bool within = window.carried() + window.current <= limit;
     return decide(window, plan, within, within ? std::chrono::microseconds{0} : until_room(window, limit, 0));

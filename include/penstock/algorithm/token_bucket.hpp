@@ -52,7 +52,8 @@ struct TokenBucket {
                                          Micros phase,
                                          std::chrono::microseconds max_wait) noexcept;
 
-    [[nodiscard]] static constexpr Micros stamp(const State& state) noexcept;
+    /// When the bucket is full again under every plan it was used with, at the latest.
+    [[nodiscard]] static constexpr Micros fresh_at(const State& state) noexcept;
 
 private:
     struct Level;
@@ -75,10 +76,13 @@ private:
     static constexpr unsigned interval_bits = 46;
     static constexpr unsigned low_bits = 64 - stamp_bits;
     static constexpr unsigned middle_bits = 64 - progress_bits;
+    static constexpr unsigned slowness_bits = 6;
 
-    constexpr State(Micros stamp, std::uint64_t used, std::uint64_t progress, std::uint64_t interval) noexcept
+    constexpr State(
+        Micros stamp, std::uint64_t used, std::uint64_t progress, std::uint64_t interval, unsigned slowness) noexcept
         : stamp_(stamp | used << stamp_bits), progress_(progress | used >> low_bits << progress_bits),
-          interval_(interval | used >> (low_bits + middle_bits) << interval_bits) {}
+          interval_(interval | std::uint64_t{slowness} << interval_bits |
+                    used >> (low_bits + middle_bits) << (interval_bits + slowness_bits)) {}
 
     template <unsigned Bits>
     [[nodiscard]] static constexpr std::uint64_t low(std::uint64_t word) noexcept {
@@ -88,14 +92,17 @@ private:
     [[nodiscard]] constexpr Micros stamp() const noexcept { return low<stamp_bits>(stamp_); }
     [[nodiscard]] constexpr std::uint64_t progress() const noexcept { return low<progress_bits>(progress_); }
     [[nodiscard]] constexpr std::uint64_t interval() const noexcept { return low<interval_bits>(interval_); }
+    [[nodiscard]] constexpr unsigned slowness() const noexcept {
+        return static_cast<unsigned>(low<slowness_bits>(interval_ >> interval_bits));
+    }
     [[nodiscard]] constexpr std::uint64_t used() const noexcept {
         return stamp_ >> stamp_bits | progress_ >> progress_bits << low_bits |
-               interval_ >> interval_bits << (low_bits + middle_bits);
+               interval_ >> (interval_bits + slowness_bits) << (low_bits + middle_bits);
     }
 
     std::uint64_t stamp_ = 0;
     std::uint64_t progress_ = 0;  // of the token being given back: progress / interval
-    std::uint64_t interval_ = 0;
+    std::uint64_t interval_ = 0;  // and the slowness: a token takes at most 2^slowness us under any plan so far
 };
 
 static_assert(sizeof(TokenBucket::State) == 24);
@@ -124,6 +131,7 @@ public:
         const bool fits = twice.high < tokens_;
         const auto [time, rest] = fits ? detail::divide(twice, tokens_) : detail::Division{detail::end_of_time, 0};
         horizon_ = time + (rest > 0 ? 1 : 0);
+        slowness_ = detail::exponent_of((interval_ + tokens_ - 1) / tokens_);
         if (horizon_ >= detail::end_of_time) {
             detail::throw_invalid("TokenBucket.capacity",
                                   std::to_string(bucket.capacity) + " at a refill of " + std::to_string(count) +
@@ -142,7 +150,8 @@ private:
     TokenBucket algorithm_;
     std::uint64_t tokens_ = 0;
     std::uint64_t interval_ = 0;
-    Micros horizon_ = 0;  // by then any debt is paid
+    Micros horizon_ = 0;     // by then any debt is paid
+    unsigned slowness_ = 0;  // a token takes at most 2^slowness us
 };
 
 /// The bucket at a time: the state with what was refilled since the stamp.
@@ -151,9 +160,10 @@ struct TokenBucket::Level {
     Micros time;  // the same, but never before the stamp
     std::uint64_t used;
     std::uint64_t progress;
+    unsigned slowness;
 
     constexpr Level(const State& state, const BucketPlan& plan, Micros at) noexcept
-        : now(at), time((std::max)(at, state.stamp())), used(state.used()), progress(0) {
+        : now(at), time((std::max)(at, state.stamp())), used(state.used()), progress(0), slowness(plan.slowness_) {
         if (const std::uint64_t most = 2 * plan.algorithm_.capacity; used > most) {
             used = most;
         }
@@ -168,10 +178,11 @@ struct TokenBucket::Level {
         const auto [back, rest] = detail::multiply_add_divide(elapsed, plan.tokens_, progress, plan.interval_);
         used = back < used ? used - back : 0;
         progress = used == 0 ? 0 : rest;
+        slowness = used == 0 ? slowness : (std::max)(slowness, state.slowness());
     }
 
     [[nodiscard]] constexpr State state(const BucketPlan& plan) const noexcept {
-        return {time, used, progress, plan.interval_};
+        return {time, used, progress, plan.interval_, slowness};
     }
 
     /// From now until no more than `rest` tokens are used.
@@ -265,8 +276,8 @@ constexpr Reservation TokenBucket::reserve(State& state,
     return {level.decide(true, {}, plan), wait};
 }
 
-constexpr Micros TokenBucket::stamp(const State& state) noexcept {
-    return state.stamp();
+constexpr Micros TokenBucket::fresh_at(const State& state) noexcept {
+    return state.stamp() + detail::shift_up(state.used(), state.slowness());
 }
 
 PENSTOCK_END_NAMESPACE

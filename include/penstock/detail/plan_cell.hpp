@@ -31,12 +31,12 @@ public:
     class Copy {
     public:
         [[nodiscard]] const Plan& plan() const noexcept {
-            return *std::launder(reinterpret_cast<const Plan*>(words_.data()));
+            return *std::launder(reinterpret_cast<const Plan*>(bytes_.data()));
         }
 
     private:
         friend class PlanCell;
-        alignas(Plan) std::array<std::uint64_t, word_count> words_;
+        alignas(Plan) std::array<std::byte, 8 * word_count> bytes_;
     };
 
     explicit PlanCell(const Plan& plan) noexcept { write(plan); }
@@ -64,7 +64,8 @@ private:
         const std::uint64_t before = sequence_.load(std::memory_order_acquire);
 #pragma GCC unroll 16
         for (std::size_t i = 0; i < word_count; ++i) {
-            copy.words_[i] = words_[i].load(std::memory_order_acquire);
+            const std::uint64_t word = words_[i].load(std::memory_order_acquire);
+            std::memcpy(copy.bytes_.data() + 8 * i, &word, 8);
         }
         return before % 2 == 0 && sequence_.load(std::memory_order_relaxed) == before;
     }

@@ -24,14 +24,9 @@ PENSTOCK_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// What a step did to a record.
-struct Change {
-    bool made = false;
-    Micros fresh_at = 0;  // when the client is a fresh one again if nothing else comes
-};
-
-/// Records by the hash of their key. A record is trivially copyable, means a fresh client when all zero, and has a
-/// `stamp()`. No allocation, no thread; when there is no room the record nearest to fresh makes place. Thread-safe.
+/// Records by the hash of their key. A record is trivially copyable, means a fresh client when all zero, and has
+/// `fresh_at()`: from then on it means the same as all zero; and `paid_off_at()`: when there is no room, the record
+/// with the least makes place. No allocation, no thread. Thread-safe.
 ///
 /// A key may stand in two sets of eight slots (two choices): at 70% fill fewer than one key in a million finds both
 /// full. Each set has a place where its search begins, so that most keys are found in one or two cache lines.
@@ -85,8 +80,8 @@ public:
         __builtin_prefetch(place.sets[1] + place.begins[1]);
     }
 
-    /// Runs `Change step(Record&)` on the key's record, or on a fresh one, and keeps the record if it made a change.
-    /// The step runs again if another thread was faster, so it must be pure. Without a change nothing is written.
+    /// Runs `bool step(Record&)` on the key's record, or on a fresh one, and keeps the record if it returns true. The
+    /// step runs again if another thread was faster, so it must be pure. Otherwise nothing is written.
     template <class Step>
     PENSTOCK_INLINE void update(const Place& place, Micros now, Step&& step) noexcept {
         for (unsigned attempts = 0;; Sync::pause(attempts++)) {
@@ -95,13 +90,10 @@ public:
             if (slot != nullptr && !read(*slot, word, record)) [[unlikely]] {
                 continue;
             }
-            const Micros old_expiry = expires(word, record);
-            const Change change = step(record);
-            if (!change.made) {
+            if (!step(record)) {
                 return;
             }
-            if (slot == nullptr ? try_insert(place, now, record, change.fresh_at)
-                                : try_write(*slot, word, record, (std::max)(change.fresh_at, old_expiry))) {
+            if (slot == nullptr ? try_insert(place, now, record) : try_write(*slot, word, record)) {
                 return;
             }
         }
@@ -113,13 +105,12 @@ public:
         Place place{};
         Record record{};        // of the key; unused if an earlier entry has the same key
         Entry* same = nullptr;  // that entry
-        Change change{};        // set by the steps
+        bool changed = false;   // set by the steps
 
     private:
         friend class SlotTable;
         Slot* slot = nullptr;
         Word word{};
-        Micros old_expiry = 0;
     };
 
     /// As many as a key has slots to choose from, so that there is always one left for the last of them.
@@ -154,7 +145,7 @@ public:
                 return;
             }
             // An empty slot keeps its sequence, so that it cannot be mistaken for what it was.
-            if (!word.locked() && exchange(*slot, word, word.written(0, 0))) {
+            if (!word.locked() && exchange(*slot, word, word.written(0))) {
                 return;
             }
             Sync::pause(attempts);
@@ -218,11 +209,11 @@ private:
         return {};
     }
 
-    [[nodiscard]] static bool try_write(Slot& slot, Word word, const Record& record, Micros expiry) noexcept {
+    [[nodiscard]] static bool try_write(Slot& slot, Word word, const Record& record) noexcept {
         if (!exchange(slot, word, word.lock())) [[unlikely]] {
             return false;
         }
-        publish(slot, word, word.fingerprint(), record, expiry);
+        publish(slot, word, word.fingerprint(), record);
         return true;
     }
 
@@ -237,30 +228,23 @@ private:
     }
 
     /// Writes a locked slot and unlocks it.
-    static void publish(
-        Slot& slot, Word word, std::uint64_t fingerprint, const Record& record, Micros expiry) noexcept {
+    static void publish(Slot& slot, Word word, std::uint64_t fingerprint, const Record& record) noexcept {
 #pragma GCC unroll 16
         for (std::size_t i = 0; i < record_words; ++i) {
             std::uint64_t bits = 0;
             std::memcpy(&bits, reinterpret_cast<const std::byte*>(&record) + 8 * i, bytes_in_word(i));
             slot.record[i].store(bits, std::memory_order_release);
         }
-        const Micros stamp = record.stamp();
-        const unsigned exponent = expiry > stamp + 1 ? static_cast<unsigned>(std::bit_width(expiry - stamp - 1)) : 0;
-        slot.word.store(word.written(fingerprint, exponent).bits(), std::memory_order_release);
+        slot.word.store(word.written(fingerprint).bits(), std::memory_order_release);
     }
 
-    [[nodiscard]] static Micros expires(Word word, const Record& record) noexcept {
-        return record.stamp() + (Micros{1} << word.expiry());
-    }
-
-    [[nodiscard]] PENSTOCK_NOINLINE bool try_insert(Place place, Micros now, Record record, Micros fresh_at) noexcept {
+    [[nodiscard]] PENSTOCK_NOINLINE bool try_insert(Place place, Micros now, Record record) noexcept {
         const SpinLock<Sync> lock(set_lock(place));
         const Room room = take_room(place, now);
         if (room.slot == nullptr) {
             return false;
         }
-        publish(*room.slot, room.word, place.fingerprint, record, fresh_at);
+        publish(*room.slot, room.word, place.fingerprint, record);
         return true;
     }
 
@@ -268,8 +252,8 @@ private:
         Slot* slot = nullptr;
         Word word;
         bool live = false;
-        Micros expiry = ~Micros{0};
-        unsigned free = 0;  // slots of the set that were empty or expired
+        Micros paid_off_at = ~Micros{0};
+        unsigned free = 0;  // slots of the set that are empty or hold what is as good as fresh
     };
 
     /// Locks a slot for a new key, whose set lock is held: one thread at a time inserts into the sets that a key tries
@@ -289,14 +273,14 @@ private:
         return room;
     }
 
-    /// An empty or expired slot of the set with more of them, else the one whose record is fresh the soonest.
+    /// A free slot of the set with more of them, else the one whose record is paid off the soonest.
     [[nodiscard]] static Room look_for_room(const Place& place, Micros now) noexcept {
         const Room first = look_for_room(place, 0, now);
         const Room second = look_for_room(place, 1, now);
         if (first.free != second.free) {
             return first.free > second.free ? first : second;
         }
-        return first.expiry <= second.expiry ? first : second;
+        return first.paid_off_at <= second.paid_off_at ? first : second;
     }
 
     [[nodiscard]] static Room look_for_room(const Place& place, unsigned set, Micros now) noexcept {
@@ -308,11 +292,11 @@ private:
             if (!read(slot, word, record)) {
                 continue;
             }
-            // Empty before expired before live; of the live the one that expires first.
-            const Micros expiry = word.empty() ? 0 : (std::max)(expires(word, record), Micros{1});
-            const bool live = expiry > now;
+            const bool live = !word.empty() && record.fresh_at() > now;
             room.free += live ? 0 : 1;
-            if (const Micros rank = live ? expiry : (std::min)(expiry, Micros{1}); rank < room.expiry) {
+            // Empty slots come first, then expired ones, whose clients may yet come under a slower plan.
+            const Micros rank = live ? (std::max)(record.paid_off_at(), Micros{2}) : (word.empty() ? 0 : 1);
+            if (rank < room.paid_off_at) {
                 room = {&slot, word, live, rank, room.free};
             }
         }
@@ -328,11 +312,10 @@ private:
             entry.slot = found.slot;
             entry.word = found.word;
             entry.record = Record{};
-            entry.change = Change{};
+            entry.changed = false;
             if (found.slot != nullptr && !read(*found.slot, found.word, entry.record)) {
                 return false;
             }
-            entry.old_expiry = expires(found.word, entry.record);
         }
         return true;
     }
@@ -350,7 +333,7 @@ private:
         std::array<Entry*, most_entries> order;
         std::size_t count = 0;
         for (Entry& entry : entries) {
-            if (entry.slot != nullptr || entry.change.made) {
+            if (entry.slot != nullptr || entry.changed) {
                 order[count++] = &entry;
             }
         }
@@ -365,8 +348,7 @@ private:
             }
         }
         for (Entry* entry : needed) {
-            const Micros expiry = (std::max)(entry->change.fresh_at, entry->old_expiry);
-            publish(*entry->slot, entry->word, entry->place.fingerprint, entry->record, expiry);
+            publish(*entry->slot, entry->word, entry->place.fingerprint, entry->record);
         }
         return true;
     }
@@ -389,7 +371,7 @@ private:
     /// another.
     static void unlock(const Entry& entry) noexcept {
         const bool taken = entry.word.fingerprint() != entry.place.fingerprint;
-        entry.slot->word.store((taken ? entry.word.written(0, 0) : entry.word).bits(), std::memory_order_release);
+        entry.slot->word.store((taken ? entry.word.written(0) : entry.word).bits(), std::memory_order_release);
     }
 
     [[nodiscard]] Atomic<std::uint32_t>& set_lock(const Place& place) noexcept {

@@ -11,8 +11,8 @@ PENSTOCK_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// A slot's word, from the top: fingerprint 40 bits (0: empty), sequence, lock 1 bit, expiry 6 bits. Comparing and
-/// exchanging it checks that the slot still holds what was read and takes its lock, in one instruction.
+/// A slot's word, from the top: fingerprint 40 bits (0: empty), lock 1 bit, sequence. Comparing and exchanging it
+/// checks that the slot still holds what was read and takes its lock, in one instruction.
 template <unsigned SequenceBits>
 class SlotWord {
 public:
@@ -26,29 +26,24 @@ public:
     [[nodiscard]] constexpr bool empty() const noexcept { return fingerprint() == 0; }
     [[nodiscard]] constexpr bool locked() const noexcept { return (bits_ & lock_bit) != 0; }
 
-    /// The record is a fresh client's again by 2^expiry microseconds after its stamp.
-    [[nodiscard]] constexpr unsigned expiry() const noexcept { return static_cast<unsigned>(bits_ & expiry_mask); }
-
     [[nodiscard]] constexpr SlotWord lock() const noexcept { return SlotWord(bits_ | lock_bit); }
 
     /// Locked for another key: the old one is gone from here on.
     [[nodiscard]] constexpr SlotWord lock_for(std::uint64_t fingerprint) const noexcept {
-        return SlotWord((fingerprint << fingerprint_shift) | (bits_ & sequence_mask) | lock_bit);
+        return SlotWord((fingerprint << fingerprint_shift) | lock_bit | (bits_ & sequence_mask));
     }
 
     /// Unlocked after a write: a sequence later, so that whoever read before learns of it.
-    [[nodiscard]] constexpr SlotWord written(std::uint64_t fingerprint, unsigned expiry) const noexcept {
-        const std::uint64_t next = (bits_ + (lock_bit << 1)) & sequence_mask;
-        return SlotWord((fingerprint << fingerprint_shift) | next | expiry);
+    [[nodiscard]] constexpr SlotWord written(std::uint64_t fingerprint) const noexcept {
+        return SlotWord((fingerprint << fingerprint_shift) | ((bits_ + 1) & sequence_mask));
     }
 
 private:
-    static constexpr std::uint64_t expiry_mask = 0x3f;
-    static constexpr std::uint64_t lock_bit = 0x40;
-    static constexpr std::uint64_t sequence_mask = ((std::uint64_t{1} << SequenceBits) - 1) << 7;
     static constexpr unsigned fingerprint_shift = 64 - fingerprint_bits;
+    static constexpr std::uint64_t lock_bit = std::uint64_t{1} << (fingerprint_shift - 1);
+    static constexpr std::uint64_t sequence_mask = (std::uint64_t{1} << SequenceBits) - 1;
 
-    static_assert(7 + SequenceBits <= fingerprint_shift);
+    static_assert(SequenceBits < fingerprint_shift);
 
     std::uint64_t bits_ = 0;
 };

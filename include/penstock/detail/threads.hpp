@@ -19,7 +19,7 @@ struct Threads {
     using Atomic = std::atomic<T>;
 
     static constexpr unsigned ways = 8;            // slots in a set
-    static constexpr unsigned sequence_bits = 17;  // a reader is deceived only by exactly 2^17 writes between two loads
+    static constexpr unsigned sequence_bits = 23;  // a reader is deceived only by exactly 2^23 writes between two loads
     static constexpr unsigned set_locks = 1024;
 
     /// Between two attempts of one operation: the holder of a lock needs nanoseconds, unless it was descheduled.

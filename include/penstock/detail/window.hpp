@@ -40,6 +40,21 @@ private:
 
 struct Counts;
 
+/// How long a plan's windows are, and how long a unit takes at its average rate: exponents, rounded up.
+struct WindowSlowness {
+    unsigned window = 0;  // a window takes at most 2^window us
+    unsigned unit = 0;    // a unit takes at most 4^unit us
+
+    constexpr WindowSlowness() = default;
+    constexpr WindowSlowness(std::uint64_t length, std::uint64_t limit) noexcept
+        : window(exponent_of(length)), unit((exponent_of((length + limit - 1) / limit) + 1) / 2) {}
+
+    constexpr void raise_to(const WindowSlowness& other) noexcept {
+        window = (std::max)(window, other.window);
+        unit = (std::max)(unit, other.unit);
+    }
+};
+
 /// What is remembered of a client: when it was last admitted, and what it took in that window and the one before. All
 /// zero is a client that took nothing.
 class WindowState {
@@ -51,16 +66,30 @@ public:
 private:
     friend struct Counts;
 
-    // Counts have 41 bits: at most twice the largest limit, and one for rounding up. `previous` stands in two pieces
-    // above the others.
+    // Counts have 41 bits: at most twice the largest limit. `previous` stands in two pieces above the others, the
+    // slowness of the slowest plans above the stamp.
+    static constexpr unsigned stamp_bits = 53;
     static constexpr unsigned current_bits = 41;
     static constexpr unsigned length_bits = 46;
     static constexpr unsigned low_bits = 64 - current_bits;
+    static constexpr unsigned window_bits = 6;
 
-    constexpr WindowState(Micros stamp, std::uint64_t previous, std::uint64_t current, std::uint64_t length) noexcept
-        : stamp_(stamp), current_(current | previous << current_bits),
-          length_(length | previous >> low_bits << length_bits) {}
+    constexpr WindowState(Micros stamp,
+                          std::uint64_t previous,
+                          std::uint64_t current,
+                          std::uint64_t length,
+                          WindowSlowness slowness) noexcept
+        : stamp_(stamp | std::uint64_t{slowness.window} << stamp_bits |
+                 std::uint64_t{slowness.unit} << (stamp_bits + window_bits)),
+          current_(current | previous << current_bits), length_(length | previous >> low_bits << length_bits) {}
 
+    [[nodiscard]] constexpr Micros stamp() const noexcept { return stamp_ & ((std::uint64_t{1} << stamp_bits) - 1); }
+    [[nodiscard]] constexpr WindowSlowness slowness() const noexcept {
+        WindowSlowness slowness;
+        slowness.window = static_cast<unsigned>(stamp_ >> stamp_bits & ((1U << window_bits) - 1));
+        slowness.unit = static_cast<unsigned>(stamp_ >> (stamp_bits + window_bits));
+        return slowness;
+    }
     [[nodiscard]] constexpr std::uint64_t current() const noexcept {
         return current_ & ((std::uint64_t{1} << current_bits) - 1);
     }
@@ -71,7 +100,7 @@ private:
         return current_ >> current_bits | length_ >> length_bits << low_bits;
     }
 
-    Micros stamp_ = 0;
+    std::uint64_t stamp_ = 0;
     std::uint64_t current_ = 0;
     std::uint64_t length_ = 0;  // 0: nothing taken yet
 };
@@ -86,29 +115,46 @@ struct Counts {
     std::uint64_t length;
     std::uint64_t previous;
     std::uint64_t current;
+    WindowSlowness before;  // of the plans under which these counts were taken
 
     /// `shift` moves the grid of any length: the counts of a state under another plan's length are taken on that
     /// length's grid.
     constexpr Counts(const WindowState& state, std::uint64_t window, std::int64_t shift, Micros at) noexcept
-        : now(at), time((std::max)(at, state.stamp_)), elapsed(0), length(window), previous(state.previous()),
+        : now(at), time((std::max)(at, state.stamp())), elapsed(0), length(window), previous(state.previous()),
           current(state.current()) {
         const WindowGrid grid(window, shift);
         elapsed = grid.elapsed(time);
         if (state.length() != window && state.length() != 0) {
-            join(WindowGrid(state.length(), shift), state.stamp_);
+            join(WindowGrid(state.length(), shift), state.stamp());
         }
         // Both sides are shifted by one length, so that the windows before the epoch's first stay above zero.
         const Micros start = time + window - elapsed;
-        if (state.stamp_ + window < start) {
-            previous = state.stamp_ + 2 * window < start ? 0 : current;
+        if (state.stamp() + window < start) {
+            previous = state.stamp() + 2 * window < start ? 0 : current;
             current = 0;
+        }
+        if (previous > 0 || current > 0) {
+            before = state.slowness();
         }
     }
 
-    [[nodiscard]] static constexpr Micros stamp(const WindowState& state) noexcept { return state.stamp_; }
+    [[nodiscard]] static constexpr Micros stamp(const WindowState& state) noexcept { return state.stamp(); }
 
-    [[nodiscard]] constexpr WindowState state(Micros stamp) const noexcept {
-        return {stamp, previous, current, length};
+    /// What to remember, of a client that was last admitted at the stamp.
+    [[nodiscard]] constexpr WindowState state(Micros stamp, WindowSlowness slowness) const noexcept {
+        slowness.raise_to(before);
+        return {stamp, previous, current, length, slowness};
+    }
+
+    /// When nothing weighs any more under any plan so far, if a count weighs for so many windows, at the latest.
+    [[nodiscard]] static constexpr Micros fresh_at(const WindowState& state, std::uint64_t windows) noexcept {
+        const bool fresh = state.current() == 0 && state.previous() == 0;
+        return fresh ? 0 : state.stamp() + shift_up(windows, state.slowness().window);
+    }
+
+    /// When what was taken would be given back at the average rate of the slowest plan so far.
+    [[nodiscard]] static constexpr Micros paid_off_at(const WindowState& state) noexcept {
+        return state.stamp() + shift_up(state.current() + state.previous(), 2 * state.slowness().unit);
     }
 
     /// What of the previous window's count still weighs, rounded up to whole units.
@@ -132,11 +178,13 @@ struct Counts {
     }
 
 private:
-    /// Counts kept on another length's grid become one count, as it weighed at the stamp.
+    /// Counts kept on another length's grid become one count, as it weighed at the stamp; at most twice the largest
+    /// limit there is.
     constexpr void join(const WindowGrid& old, Micros stamp) noexcept {
         if (previous > 0) {
             const std::uint64_t left = old.length - old.elapsed(stamp);
             current += multiply_add_divide(previous, left, old.length - 1, old.length).quotient;
+            current = (std::min)(current, 2 * largest_limit);
             previous = 0;
         }
     }

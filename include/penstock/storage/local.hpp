@@ -30,23 +30,24 @@ PENSTOCK_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// An algorithm's state in a slot: with a stamp of its own where the state has none.
+/// An algorithm's state in a slot: with the time when it is fresh beside it where the state itself does not tell.
 template <class Algorithm>
 struct LocalRecord {
     typename Algorithm::State state;
-    Micros changed_at;
+    Micros fresh;
 
-    [[nodiscard]] Micros stamp() const noexcept { return changed_at; }
-    void touch(Micros now) noexcept { changed_at = now > changed_at ? now : changed_at; }
+    [[nodiscard]] Micros fresh_at() const noexcept { return fresh; }
+    [[nodiscard]] Micros paid_off_at() const noexcept { return fresh; }
+    void expect_fresh(Micros at) noexcept { fresh = (std::max)(fresh, at); }
 };
 
-template <class Algorithm>
-    requires Stamped<Algorithm>
+template <Expiring Algorithm>
 struct LocalRecord<Algorithm> {
     typename Algorithm::State state;
 
-    [[nodiscard]] Micros stamp() const noexcept { return Algorithm::stamp(state); }
-    void touch(Micros) noexcept {}
+    [[nodiscard]] Micros fresh_at() const noexcept { return Algorithm::fresh_at(state); }
+    [[nodiscard]] Micros paid_off_at() const noexcept { return detail::paid_off_at<Algorithm>(state); }
+    void expect_fresh(Micros) noexcept {}
 };
 
 }  // namespace detail
@@ -158,12 +159,10 @@ public:
             bool changed = false;
             for (std::size_t i = 0; i < checks.size(); ++i) {
                 typename Table::Entry& owner = entries[i].same != nullptr ? *entries[i].same : entries[i];
-                const detail::Change change = step(
+                owner.changed |= step(
                     owner.record, Op::check, checks[i].key, *checks[i].plan, now, checks[i].cost, {}, decisions[i]);
-                owner.change.made |= change.made;
-                owner.change.fresh_at = (std::max)(owner.change.fresh_at, change.fresh_at);
                 allowed = allowed && decisions[i].allowed;
-                changed = changed || change.made;
+                changed = changed || owner.changed;
             }
             return allowed && changed;
         });
@@ -203,22 +202,23 @@ private:
         return (std::max)(least, (slots + ways - 1) / ways);
     }
 
-    /// Runs the algorithm on a record. It is pure, as the table demands: the key's record and the decision are all it
-    /// writes. Inlined, so that the operation is known and the decision never travels through memory.
-    PENSTOCK_INLINE static detail::Change step(Record& record,
-                                               Op op,
-                                               std::string_view key,
-                                               const Plan<Algorithm>& plan,
-                                               Micros now,
-                                               std::uint64_t cost,
-                                               std::chrono::microseconds max_wait,
-                                               Decision& decision) noexcept {
+    /// Runs the algorithm on a record; true if it is to be kept. It is pure, as the table demands: the key's record and
+    /// the decision are all it writes. Inlined, so that the operation is known and the decision never travels through
+    /// memory.
+    PENSTOCK_INLINE static bool step(Record& record,
+                                     Op op,
+                                     std::string_view key,
+                                     const Plan<Algorithm>& plan,
+                                     Micros now,
+                                     std::uint64_t cost,
+                                     std::chrono::microseconds max_wait,
+                                     Decision& decision) noexcept {
         const Micros phase = detail::is_staggered(plan) ? stagger_hash(key) : 0;
         const State before = record.state;
         const Decision made = decide(op, record.state, plan, now, cost, phase, max_wait);
-        record.touch(now);
+        record.expect_fresh(now + static_cast<Micros>(made.reset_after.count()));
         detail::copy_fields(decision, made);
-        return {changes(op, made, cost, before, record.state), now + static_cast<Micros>(made.reset_after.count())};
+        return changes(op, made, cost, before, record.state);
     }
 
     PENSTOCK_INLINE static Decision decide(Op op,

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// A storage that fails without saying why.
+// says: penstock: a storage's apply must be noexcept and return penstock::StoreError
+#include <penstock/penstock.hpp>
+
+struct Nowhere {
+    template <class Algorithm>
+    struct Bound {
+        explicit Bound(const Nowhere&);
+
+        bool apply(penstock::Op,
+                   std::string_view,
+                   const penstock::Plan<Algorithm>&,
+                   penstock::Micros,
+                   std::uint64_t,
+                   std::chrono::microseconds,
+                   penstock::Decision&) noexcept;
+    };
+};
+
+bool serve(penstock::Limiter<penstock::TokenBucket, Nowhere>& limiter) {
+    return limiter.check("user:42").allowed;
+}

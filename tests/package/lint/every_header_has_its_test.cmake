@@ -1,0 +1,17 @@
+# Name one, find the other: include/penstock/<path>.hpp is tested by tests/unit/<path>.cpp, which includes it first.
+cmake_minimum_required(VERSION 3.23)
+file(REAL_PATH ../../.. root BASE_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
+
+file(GLOB_RECURSE headers RELATIVE ${root}/include/penstock ${root}/include/penstock/*.hpp)
+foreach(header IN LISTS headers)
+    string(REGEX REPLACE "hpp$" "cpp" test tests/unit/${header})
+    if(NOT EXISTS ${root}/${test})
+        message(SEND_ERROR "${header} has no ${test}")
+        continue()
+    endif()
+    file(READ ${root}/${test} text)
+    string(REGEX MATCH "#include [^\n]*" first "${text}")
+    if(NOT first STREQUAL "#include <penstock/${header}>")
+        message(SEND_ERROR "${test} does not include <penstock/${header}> first")
+    endif()
+endforeach()

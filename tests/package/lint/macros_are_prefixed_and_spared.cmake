@@ -1,0 +1,17 @@
+# No macro of ours without the prefix, and no call that min and max of <windows.h> would expand: (std::min)(a, b).
+cmake_minimum_required(VERSION 3.23)
+file(REAL_PATH ../../.. root BASE_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
+
+file(GLOB_RECURSE headers RELATIVE ${root}/include ${root}/include/*.hpp)
+foreach(header IN LISTS headers)
+    file(READ ${root}/include/${header} text)
+    string(REGEX MATCHALL "\n *# *define +[A-Za-z0-9_]+" defines "${text}")
+    list(TRANSFORM defines REPLACE ".* " "")
+    list(FILTER defines EXCLUDE REGEX "^PENSTOCK_")
+    if(defines)
+        message(SEND_ERROR "${header} defines ${defines}")
+    endif()
+    if(text MATCHES "[^\n]*[A-Za-z_>]::(min|max)\\([^\n]*")
+        message(SEND_ERROR "${header}, without parentheses around the name: ${CMAKE_MATCH_0}")
+    endif()
+endforeach()

@@ -1,0 +1,67 @@
+# README.md tells the truth: its C++ compiles, and what it shows as printed is printed by an example.
+#   cmake -D COMPILER=<c++> -D INCLUDE=<directory> -D OUTPUT=<directory> -P readme.cmake
+# A block of C++ that has an `int main` is a program; others are the body of a function, after prelude.hpp.
+cmake_minimum_required(VERSION 3.23)
+file(REAL_PATH ../../.. root BASE_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
+file(READ ${root}/README.md readme)
+
+# Takes the next block of a language off the rest: `block`, or `begin` -1 if there is none.
+set(rest "${readme}")
+macro(next_block language)
+    set(fence "\n```${language}\n")
+    string(FIND "${rest}" "${fence}" begin)
+    if(NOT begin EQUAL -1)
+        string(LENGTH "${fence}" length)
+        math(EXPR begin "${begin} + ${length}")
+        string(SUBSTRING "${rest}" ${begin} -1 rest)
+        string(FIND "${rest}" "\n```\n" end)
+        math(EXPR end "${end} + 1")
+        string(SUBSTRING "${rest}" 0 ${end} block)
+        string(SUBSTRING "${rest}" ${end} -1 rest)
+    endif()
+endmacro()
+
+function(compile name text)
+    file(WRITE ${OUTPUT}/${name}.cpp "${text}")
+    # Snippets name things without using them, some of which the prelude has, too.
+    execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only -I${INCLUDE} -I${CMAKE_CURRENT_LIST_DIR}
+                            -Wall -Wextra -Wpedantic -Wconversion -Werror -Wno-unused-variable -Wno-unused-but-set-variable
+                            ${OUTPUT}/${name}.cpp
+                    RESULT_VARIABLE status)
+    if(NOT status EQUAL 0)
+        message(SEND_ERROR "A snippet of README.md does not compile")
+    endif()
+endfunction()
+
+set(bodies "#include \"prelude.hpp\"\n")
+set(number 0)
+next_block(cpp)
+while(NOT begin EQUAL -1)
+    math(EXPR number "${number} + 1")
+    if(block MATCHES "int main")
+        compile(program_${number} "${block}")
+    else()
+        string(REGEX REPLACE "#include [^\n]*" "" body "${block}")
+        string(APPEND bodies "void snippet_${number}();\nvoid snippet_${number}() {\n${body}}\n")
+    endif()
+    next_block(cpp)
+endwhile()
+compile(snippets "${bodies}")
+
+file(GLOB printed ${root}/tests/examples/*.txt)
+set(rest "${readme}")
+next_block(text)
+while(NOT begin EQUAL -1)
+    set(found -1)
+    foreach(file IN LISTS printed)
+        file(READ ${file} output)
+        string(FIND "${output}" "${block}" at)
+        if(NOT at EQUAL -1)
+            set(found ${at})
+        endif()
+    endforeach()
+    if(found EQUAL -1)
+        message(SEND_ERROR "No example prints what README.md shows:\n${block}")
+    endif()
+    next_block(text)
+endwhile()
