@@ -101,7 +101,7 @@ private:
     };
 
     static void print_row(const Row& row) {
-        std::printf("%-56s | %9s | %9s | %5s | %7s | %s\n",
+        std::printf("%-58s | %9s | %9s | %5s | %7s | %s\n",
                     row.name.c_str(),
                     row.ours.c_str(),
                     row.reference.c_str(),

@@ -39,7 +39,9 @@ class Ours {
 public:
     // A fixed seed, as in tests only: every run puts the same keys into the same slots.
     Ours(const Algorithm& algorithm, std::size_t keys, Clock clock = {})
-        : clock_{clock}, limiter_{algorithm, penstock::LocalStorage{{.max_keys = keys, .seed = 1}}, clock} {}
+        : clock_{clock}, limiter_{algorithm,
+                                  penstock::LocalStorage{{.max_keys = keys, .prefault = true, .seed = 1}},
+                                  clock} {}
 
     Answer check(std::string_view key) { return answer_of(limiter_.check(key)); }
 

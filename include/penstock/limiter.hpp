@@ -244,11 +244,11 @@ Decision Limiter<Algorithm, Storage, Clock>::wait_for(std::string_view key,
         return reservation.decision;
     } else {
         // The wait is real time even if the limiter's clock is not, so that it ends.
-        const std::chrono::microseconds start = SteadyClock{}.now();
+        const std::chrono::microseconds longest{detail::end_of_time};
+        const std::chrono::microseconds end = SteadyClock{}.now() + std::clamp(max_wait, {}, longest);
         for (;;) {
             const Decision decision = check(key, plan, cost);
-            const std::chrono::microseconds left = max_wait - (SteadyClock{}.now() - start);
-            if (decision.allowed || decision.retry_after > left) {
+            if (decision.allowed || decision.retry_after > end - SteadyClock{}.now()) {
                 return decision;
             }
             detail::sleep_for(decision.retry_after);

@@ -30,7 +30,7 @@ void* allocate(std::size_t size, std::size_t alignment) {
 
 }  // namespace
 
-// Not inlined: g++ would see free() meet memory that is not malloc's.
+// Not inlined: g++ would warn that what `new` gave is freed.
 
 [[gnu::noinline]] void* operator new(std::size_t size) {
     return allocate(size, __STDCPP_DEFAULT_NEW_ALIGNMENT__);

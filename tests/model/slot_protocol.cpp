@@ -36,7 +36,7 @@ using penstock::detail::SlotWord;
 
 // The explorer finds what there is to find.
 
-std::string right(const std::vector<Call>&) {
+std::string any_end(const std::vector<Call>&) {
     return {};
 }
 
@@ -52,8 +52,8 @@ TEST_CASE("the explorer counts the interleavings of independent threads") {
     for (int i = 0; i < 3; ++i) {
         explorer.thread({loads});
     }
-    CHECK(explorer.explore(right).executions == 34650);  // 12! / (4!)^3
-    CHECK(explorer.walk(right) == 34650);
+    CHECK(explorer.explore(any_end).executions == 34650);  // 12! / (4!)^3
+    CHECK(explorer.walk(any_end) == 34650);
 }
 
 using Answers = std::set<std::vector<std::uint64_t>>;
@@ -120,12 +120,12 @@ TEST_CASE("the explorer reports threads that wait for each other") {
     SUBCASE("who take two locks in one order end") {
         explorer.thread({[&] { return take(left, right); }});
         explorer.thread({[&] { return take(left, right); }});
-        CHECK(explorer.explore(right).failure == "");
+        CHECK(explorer.explore(any_end).failure == "");
     }
     SUBCASE("who take two locks in both orders may block") {
         explorer.thread({[&] { return take(left, right); }});
         explorer.thread({[&] { return take(right, left); }});
-        const Report report = explorer.explore(right);
+        const Report report = explorer.explore(any_end);
         CHECK(report.failure.find("blocked") != std::string::npos);
     }
 }
@@ -144,12 +144,12 @@ TEST_CASE("the explorer reports threads that can do something for ever, but noth
     explorer.thread({wait});
     SUBCASE("if nobody ends it") {
         explorer.thread({[&] { return turns.load(); }});
-        const Report report = explorer.explore(right);
+        const Report report = explorer.explore(any_end);
         CHECK(report.failure.find("no end is in reach") != std::string::npos);
     }
     SUBCASE("unless somebody may end it") {
         explorer.thread({[&]() -> std::uint64_t { return flag.store(1), 0; }});
-        const Report report = explorer.explore(right);
+        const Report report = explorer.explore(any_end);
         CHECK(report.failure == "");
         CHECK(report.executions == std::numeric_limits<double>::infinity());
     }
@@ -167,7 +167,7 @@ TEST_CASE("the explorer refuses a call that remembers across a pause") {
     };
     explorer.thread({remember});
     explorer.thread({[&]() -> std::uint64_t { return flag.store(1), 0; }});
-    CHECK_THROWS_AS(explorer.explore(right), std::logic_error);
+    CHECK_THROWS_AS(explorer.explore(any_end), std::logic_error);
 }
 
 TEST_CASE("the explorer knows which call came before which") {

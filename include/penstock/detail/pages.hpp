@@ -24,8 +24,9 @@ namespace detail {
 /// Owns zeroed memory. A page is backed when it is first touched, so a large table costs what is used of it.
 class Pages {
 public:
-    /// Throws std::bad_alloc if the system refuses; without exceptions the process aborts.
-    explicit Pages(std::size_t bytes) : size_(bytes + alignment(bytes)), begin_(map(size_)) {
+    /// Throws std::bad_alloc if the system refuses; without exceptions the process aborts. With `prefault` all pages
+    /// are touched at once.
+    explicit Pages(std::size_t bytes, bool prefault = false) : size_(bytes + alignment(bytes)), begin_(map(size_)) {
         if (begin_ == nullptr) {
 #if PENSTOCK_EXCEPTIONS
             throw std::bad_alloc();
@@ -40,6 +41,9 @@ public:
             madvise(data_, bytes, MADV_HUGEPAGE);  // a wish: without it all works, only slower
         }
 #endif
+        for (std::size_t touched = 0; prefault && touched < bytes; touched += small_page) {
+            static_cast<volatile std::byte*>(data_)[touched] = std::byte{0};
+        }
     }
 
     Pages(const Pages&) = delete;
@@ -59,6 +63,7 @@ public:
 
 private:
     static constexpr std::size_t large_page = std::size_t{2} << 20;
+    static constexpr std::size_t small_page = 4096;
     static constexpr std::size_t cache_line = 64;
 
     [[nodiscard]] static constexpr std::size_t alignment(std::size_t bytes) noexcept {

@@ -61,7 +61,7 @@ public:
     /// A table over `sets` x ways zeroed slots, at least two sets; the caller keeps the memory.
     SlotTable(Slot* slots, std::uint64_t sets) noexcept : slots_(slots), sets_(sets) {}
 
-    [[nodiscard]] Place place(HashPair hash) const noexcept {
+    [[nodiscard]] PENSTOCK_INLINE Place place(HashPair hash) const noexcept {
         const std::uint64_t first = multiply(hash.first, sets_).high;
         std::uint64_t second = multiply(hash.second, sets_).high;
         if (second == first) {

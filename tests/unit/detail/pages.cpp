@@ -30,6 +30,12 @@ TEST_CASE("a large table begins at a large page") {
     CHECK(misaligned(Pages(std::size_t{3} << 20), std::size_t{2} << 20) == 0);
 }
 
+TEST_CASE("memory that was backed at once is zeroed all the same") {
+    constexpr std::size_t size = std::size_t{3} << 20;
+    const Pages pages(size, true);
+    CHECK(std::all_of(pages.data(), pages.data() + size, [](std::byte byte) { return byte == std::byte{0}; }));
+}
+
 TEST_CASE("more than there is address space for is refused") {
     CHECK_THROWS_AS(Pages(std::size_t{1} << 62), std::bad_alloc);
 }
