@@ -30,7 +30,6 @@ using model::Call;
 using model::Explorer;
 using model::Report;
 using penstock::Micros;
-using penstock::detail::Change;
 using penstock::detail::SlotTable;
 using penstock::detail::SlotWord;
 
@@ -191,14 +190,15 @@ TEST_CASE("the explorer knows which call came before which") {
 
 /// A record that tells whether it is whole: two words, the second a function of the first.
 struct Tally {
-    std::uint64_t word = 0;  // the stamp, 16 bits of count
+    std::uint64_t word = 0;  // when it is as good as fresh, 16 bits of count
     std::uint64_t check = 0;
 
     Tally() = default;
-    Tally(Micros stamp, std::uint64_t count) : word(stamp << 16 | count), check(word * factor) {}
+    Tally(std::uint64_t count, Micros fresh_at) : word(fresh_at << 16 | count), check(word * factor) {}
 
-    [[nodiscard]] Micros stamp() const noexcept { return word >> 16; }
     [[nodiscard]] std::uint64_t count() const noexcept { return word & 0xffffU; }
+    [[nodiscard]] Micros fresh_at() const noexcept { return word >> 16; }
+    [[nodiscard]] Micros paid_off_at() const noexcept { return fresh_at(); }
     [[nodiscard]] bool whole() const noexcept { return check == word * factor; }
 
 private:
@@ -244,8 +244,7 @@ Operation erase(char key) {
 struct Clients {
     struct Client {
         std::uint64_t count;
-        Micros stamp;
-        Micros expiry;
+        Micros fresh_at;
 
         friend bool operator==(const Client&, const Client&) = default;
     };
@@ -254,14 +253,6 @@ struct Clients {
     std::uint64_t evictions = 0;
 
     friend bool operator==(const Clients&, const Clients&) = default;
-
-    static Micros expiry(Micros stamp, Micros fresh_at) {
-        Micros span = 1;
-        while (stamp + span < fresh_at) {
-            span *= 2;
-        }
-        return stamp + span;
-    }
 
     using Outcome = std::pair<std::uint64_t, Clients>;
 
@@ -286,14 +277,13 @@ struct Clients {
         const std::uint64_t answer = allowed | (count + operation.amount);
         const Micros fresh_at = operation.now + operation.fresh_in;
         if (present) {
-            const Micros stamp = std::max(found->second.stamp, operation.now);
-            found->second = {count + operation.amount, stamp, expiry(stamp, std::max(fresh_at, found->second.expiry))};
+            found->second = {count + operation.amount, std::max(fresh_at, found->second.fresh_at)};
             return {{answer, next}};
         }
         std::vector<Outcome> outcomes;
-        const Client client{operation.amount, operation.now, expiry(operation.now, fresh_at)};
+        const Client client{operation.amount, fresh_at};
         for (const auto& [key, other] : clients) {
-            const bool expired = other.expiry <= operation.now;
+            const bool expired = other.fresh_at <= operation.now;
             if (clients.size() == room || expired || erasing) {
                 Clients without = next;
                 without.clients.erase(key);
@@ -455,9 +445,8 @@ private:
         }
         std::uint64_t answer = 0;
         table_.update(place(operation.key), operation.now, [&](Tally& tally) noexcept {
-            Change change;
-            answer = step(tally, change, operation);
-            return change;
+            answer = step(tally, operation);
+            return (answer & allowed) != 0;
         });
         return answer;
     }
@@ -469,8 +458,9 @@ private:
         std::uint64_t answer = 0;
         table_.update_all(entries, operation.now, [&]() noexcept {
             auto& second = entries[1].same != nullptr ? *entries[1].same : entries[1];
-            const std::uint64_t one = step(entries[0].record, entries[0].change, operation);
-            const std::uint64_t two = step(second.record, second.change, operation);
+            const std::uint64_t one = step(entries[0].record, operation);
+            const std::uint64_t two = step(second.record, operation);
+            entries[0].changed = second.changed = true;
             const bool all = (one & two & allowed) != 0;
             answer = ((one | two) & torn) | (all ? allowed : 0) | (one & 0xfU) | (two & 0xfU) << count_bits;
             return all;
@@ -478,14 +468,13 @@ private:
         return answer;
     }
 
-    static std::uint64_t step(Tally& tally, Change& change, const Operation& operation) noexcept {
+    static std::uint64_t step(Tally& tally, const Operation& operation) noexcept {
         const std::uint64_t whole = tally.whole() ? 0 : torn;
         const std::uint64_t count = tally.count() + operation.amount;
         if (operation.kind == Operation::look || count > limit) {
             return whole | tally.count();
         }
-        tally = Tally(std::max(tally.stamp(), operation.now), count);
-        change = {true, operation.now + operation.fresh_in};
+        tally = Tally(count, std::max(tally.fresh_at(), operation.now + operation.fresh_in));
         return whole | allowed | count;
     }
 
@@ -516,8 +505,7 @@ private:
             if (!tally.whole()) wrong_ = "a record stays torn";
             if (tally.count() == 0) continue;  // a slot taken for a key that then was not added to
             const auto key = static_cast<char>(word.fingerprint());
-            const Micros expiry = tally.stamp() + (Micros{1} << word.expiry());
-            if (!clients.clients.emplace(key, Clients::Client{tally.count(), tally.stamp(), expiry}).second) {
+            if (!clients.clients.emplace(key, Clients::Client{tally.count(), tally.fresh_at()}).second) {
                 wrong_ = "a key stands in two slots";
             }
         }
@@ -527,7 +515,7 @@ private:
     static std::string text(const Clients& clients) {
         std::ostringstream out;
         for (const auto& [key, client] : clients.clients) {
-            out << key << " with " << client.count << " until " << client.expiry << ", ";
+            out << key << " with " << client.count << " until " << client.fresh_at << ", ";
         }
         out << clients.evictions << " evictions";
         return out.str();

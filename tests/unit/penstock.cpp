@@ -199,7 +199,7 @@ TEST_CASE("states, plans and answers have the layout that memory and speed are r
     CHECK(plain<Reservation, 56>);
     CHECK(plain<Check, 32>);
     CHECK(plain<penstock::PlannedCheck<TokenBucket>, 32>);
-    CHECK(plain<LocalStorage::Options, 24>);
+    CHECK(plain<LocalStorage::Options, 32>);
     CHECK(std::is_trivially_copyable_v<AllOf<TokenBucket, FixedWindow>>);
     CHECK(std::is_same_v<Micros, std::uint64_t>);
     CHECK(sizeof(Source) == 1);
@@ -222,7 +222,9 @@ TEST_CASE("of any struct of options a single member may be given") {
     CHECK(Rate{.period = 1s}.count == 0);
     CHECK(LocalStorage::Options{.max_keys = 1}.max_bytes == 0);
     CHECK(LocalStorage::Options{.max_bytes = 1}.max_keys == 1'000'000);
+    CHECK(LocalStorage::Options{.prefault = true}.max_keys == 1'000'000);
     CHECK(LocalStorage::Options{.seed = 1}.max_keys == 1'000'000);
+    CHECK_FALSE(LocalStorage::Options{.seed = 1}.prefault);
     CHECK(Check{.key = "a"}.cost == 1);
     CHECK(penstock::PlannedCheck<TokenBucket>{.key = "a"}.plan == nullptr);
     CHECK(Decision{.allowed = true}.source == Source::store);

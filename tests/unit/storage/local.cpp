@@ -129,6 +129,13 @@ TEST_CASE("the largest tables that may be asked for are up to the system") {
 }
 #endif
 
+TEST_CASE("a table that has its memory from the start remembers as any other") {
+    Limiter limiter{bucket, LocalStorage{{.max_keys = 200'000, .prefault = true}}, ManualClock{}};
+    CHECK(limiter.storage().slots() == 285'720);
+    CHECK(limiter.check("client", 10) == allowed(1000, 990, 10s));
+    CHECK(limiter.check("client", 10) == allowed(1000, 980, 20s));
+}
+
 TEST_CASE("options are checked when a limiter is made of them, after its algorithm") {
     const LocalStorage wrong{{.max_keys = 0}};
     CHECK(text_of([&] { Limiter{bucket, wrong}; }) == "LocalStorage.max_keys is 0: allowed is 1 to 68719476736");
@@ -190,7 +197,7 @@ TEST_CASE("a client that is as good as fresh makes room without being missed") {
     for (std::uint64_t i = 0; i < 16; ++i) {
         CHECK(limiter.check(key(i), 10).allowed);
     }
-    clock.advance(20s);  // fresh after 10 s, reclaimed after the next power of two of microseconds
+    clock.advance(20s);
     for (std::uint64_t i = 100; i < 116; ++i) {
         CHECK(limiter.check(key(i), 10).allowed);
     }
