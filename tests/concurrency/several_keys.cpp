@@ -77,6 +77,17 @@ TEST_CASE("an entry sees what an earlier one of the same key has taken") {
     CHECK(left(table, "b", limit) == 2);
 }
 
+TEST_CASE("more checks than fit are not decided, and take nothing") {
+    Table table{LocalStorage{{.max_keys = 100}}};
+    const Plan<TokenBucket> limit = bucket(100);
+    std::array<Step, Table::most_at_once + 1> steps;
+    steps.fill({"a", &limit});
+    CHECK_FALSE(take(table, steps));
+    std::array<Decision, 1> too_few;
+    CHECK_FALSE(table.apply_all(std::array<Step, 2>{{{"a", &limit}, {"b", &limit}}}, 0, too_few));
+    CHECK(left(table, "a", limit) == 100);
+}
+
 TEST_CASE("checks of cost 0 pass and keep nothing") {
     Table table{LocalStorage{{.max_keys = 100}}};
     const Plan<TokenBucket> limit = bucket(1);

@@ -150,10 +150,14 @@ public:
     static constexpr std::size_t most_at_once = Table::most_entries;
 
     /// Decides several checks in one atomic step: all of them take, or none. Each decision is that of its own check
-    /// after those before it. True if all are allowed. At most `most_at_once` checks, and as many decisions.
+    /// after those before it. True if all are allowed. Takes up to `most_at_once` checks, and as many decisions; more
+    /// are not decided: false, and nothing is taken.
     bool apply_all(std::span<const PlannedCheck<Algorithm>> checks,
                    Micros now,
                    std::span<Decision> decisions) noexcept {
+        if (checks.size() > most_at_once || checks.size() > decisions.size()) {
+            return false;
+        }
         std::array<typename Table::Entry, most_at_once> entries;
         for (std::size_t i = 0; i < checks.size(); ++i) {
             entries[i].place = locate(checks[i].key).place;
