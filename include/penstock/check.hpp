@@ -16,7 +16,7 @@ enum class Priority : std::uint8_t { low, normal, high };
 
 /// One entry of a batch. The key must live until the batch is decided.
 struct Check {
-    std::string_view key;
+    std::string_view key{};
     std::uint64_t cost = 1;
     Priority priority = Priority::normal;
 };
@@ -25,7 +25,7 @@ struct Check {
 /// they are decided.
 template <class Algorithm>
 struct PlannedCheck {
-    std::string_view key;
+    std::string_view key{};
     const Plan<Algorithm>* plan = nullptr;
     std::uint64_t cost = 1;
 };

@@ -31,14 +31,28 @@ struct CoarseClock {
 /// ignores later changes of the wall clock. For windows that begin at the calendar's hours and days. Thread-safe.
 class SystemClock {
 public:
-    SystemClock() noexcept
-        : epoch_(std::chrono::duration_cast<std::chrono::microseconds>(
-                     std::chrono::system_clock::now().time_since_epoch()) -
-                 SteadyClock{}.now()) {}
+    SystemClock() noexcept : epoch_(measured_epoch()) {}
 
     [[nodiscard]] std::chrono::microseconds now() const noexcept { return epoch_ + SteadyClock{}.now(); }
 
 private:
+    /// Of a few tries the one between whose two readings of steady time the least has passed: a thread may be
+    /// descheduled at any point.
+    [[nodiscard]] static std::chrono::microseconds measured_epoch() noexcept {
+        std::chrono::microseconds epoch{0};
+        std::chrono::microseconds narrowest = (std::chrono::microseconds::max)();
+        for (int attempt = 0; attempt < 3; ++attempt) {
+            const std::chrono::microseconds before = SteadyClock{}.now();
+            const auto wall = std::chrono::system_clock::now().time_since_epoch();
+            const std::chrono::microseconds after = SteadyClock{}.now();
+            if (after - before < narrowest) {
+                narrowest = after - before;
+                epoch = std::chrono::duration_cast<std::chrono::microseconds>(wall) - before;
+            }
+        }
+        return epoch;
+    }
+
     std::chrono::microseconds epoch_;
 };
 

@@ -31,7 +31,8 @@ concept Clock = requires(const T& clock) {
 inline constexpr std::size_t largest_state = 120;
 
 /// An algorithm: a trivially copyable struct of parameters, with
-/// - `State`: trivially copyable, at most `largest_state` bytes; all zero bytes mean a fresh client.
+/// - `State`: trivially copyable and default constructible, at most `largest_state` bytes; all zero bytes mean a fresh
+///   client.
 /// - `static Decision step(State&, const Plan<T>&, Micros now, std::uint64_t cost, Micros phase) noexcept`: decides.
 ///   Pure: it may run again with the same input, on any thread. It changes the state only if it allows and cost > 0;
 ///   cost 0 is allowed. `now` is below 2^53 and may be earlier than last time. `reset_after` says when the state will
@@ -48,6 +49,7 @@ inline constexpr std::size_t largest_state = 120;
 template <class T>
 concept Algorithm = requires(typename T::State& state, const Plan<T>& plan) {
     requires std::is_trivially_copyable_v<typename T::State>;
+    requires std::is_default_constructible_v<typename T::State>;
     requires sizeof(typename T::State) <= largest_state;
     requires std::is_trivially_copyable_v<Plan<T>>;
     requires std::same_as<decltype(T::step(state, plan, Micros{}, std::uint64_t{1}, Micros{})), Decision>;
@@ -103,7 +105,8 @@ inline constexpr bool binds = std::is_constructible_v<BoundOf<Storage, Algorithm
 /// - `StoreError apply(Op, std::string_view key, const Plan<A>&, Micros now, std::uint64_t cost,
 ///   std::chrono::microseconds max_wait, Decision&)`: writes the decision, or says why there is none. `max_wait` is for
 ///   Op::reserve alone, and the wait of an admitted reservation stands in the decision's retry_after.
-/// - optional `locate(key)`: a key looked up in advance, which `apply` takes in its stead. The limiter calls it before
+/// - optional `locate(key)`: a key looked up in advance, which `apply` takes in its stead; copyable, and default
+///   constructible for batches. The limiter calls it before
 ///   it reads the clock, and for all of a batch first, so that the memory has time to answer.
 /// - optional `DefaultClock`: the clock of a limiter that was given none; otherwise SteadyClock.
 template <class T, class A>
@@ -158,6 +161,8 @@ consteval bool explain_algorithm() {
     if constexpr (HasState<T>) {
         static_assert(std::is_trivially_copyable_v<typename T::State>,
                       "penstock: an algorithm's State must be trivially copyable");
+        static_assert(std::is_default_constructible_v<typename T::State>,
+                      "penstock: an algorithm's State must be default constructible");
         static_assert(sizeof(typename T::State) <= largest_state,
                       "penstock: an algorithm's State must be at most 120 bytes");
         static_assert(std::is_trivially_copyable_v<Plan<T>>,

@@ -87,7 +87,7 @@ constexpr void copy_fields(Decision& to, const Decision& from) noexcept {
 
 /// The answer to `reserve`: if the decision is allowed, the request has its turn after `wait`.
 struct [[nodiscard]] Reservation {
-    Decision decision;
+    Decision decision{};
     std::chrono::microseconds wait{0};  ///< how long to hold the request; 0 if rejected
 
     constexpr explicit operator bool() const noexcept { return decision.allowed; }

@@ -439,9 +439,10 @@ private:
         const Action wanted = run(call, std::move(script));
         unsigned number = static_cast<unsigned>(nodes.size());
         if (parent != none && nodes[parent].action.kind == Kind::pause) {
-            // A loop around one operation, such as that of a spin lock, or around the whole call.
+            // It waited in a spin lock's loop, or in one around the whole call.
             const unsigned last = nodes[parent].parent;
-            number = nodes[last].action == wanted ? last : child(thread, root(thread, call), 0);
+            const bool spins = wanted.kind == Kind::exchange && nodes[last].action == wanted;
+            number = spins ? last : child(thread, root(thread, call), 0);
             if (nodes[number].action != wanted) throw std::logic_error("a call goes on after a pause");
             nodes[number].returns = parent;
         } else {

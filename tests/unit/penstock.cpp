@@ -226,6 +226,8 @@ TEST_CASE("of any struct of options a single member may be given") {
     CHECK(LocalStorage::Options{.seed = 1}.max_keys == 1'000'000);
     CHECK_FALSE(LocalStorage::Options{.seed = 1}.prefault);
     CHECK(Check{.key = "a"}.cost == 1);
+    CHECK(Check{.cost = 2}.key.empty());
+    CHECK(penstock::Reservation{.wait = std::chrono::seconds{1}}.wait == std::chrono::seconds{1});
     CHECK(penstock::PlannedCheck<TokenBucket>{.key = "a"}.plan == nullptr);
     CHECK(Decision{.allowed = true}.source == Source::store);
     CHECK(Decision{.limit = 1}.remaining == 0);

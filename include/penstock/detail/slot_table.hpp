@@ -343,7 +343,9 @@ private:
         });
         for (std::size_t locked = 0; locked < count; ++locked) {
             if (!try_lock(*needed[locked], now)) {
-                std::for_each(needed.begin(), needed.begin() + locked, [](Entry* entry) { unlock(*entry); });
+                for (Entry* entry : needed.first(locked)) {
+                    unlock(*entry);
+                }
                 return false;
             }
         }
