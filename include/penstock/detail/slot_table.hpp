@@ -334,13 +334,14 @@ private:
         std::size_t count = 0;
         for (Entry& entry : entries) {
             if (entry.slot != nullptr || entry.changed) {
-                order[count++] = &entry;
+                std::size_t at = count++;
+                for (; at > 0 && goes_before(entry, *order[at - 1]); --at) {
+                    order[at] = order[at - 1];
+                }
+                order[at] = &entry;
             }
         }
         const std::span<Entry*> needed(order.data(), count);
-        std::sort(needed.begin(), needed.end(), [](const Entry* a, const Entry* b) {
-            return a->slot != nullptr && (b->slot == nullptr || a->slot < b->slot);
-        });
         for (std::size_t locked = 0; locked < count; ++locked) {
             if (!try_lock(*needed[locked], now)) {
                 for (Entry* entry : needed.first(locked)) {
@@ -353,6 +354,10 @@ private:
             publish(*entry->slot, entry->word, entry->place.fingerprint, entry->record);
         }
         return true;
+    }
+
+    [[nodiscard]] static bool goes_before(const Entry& a, const Entry& b) noexcept {
+        return a.slot != nullptr && (b.slot == nullptr || a.slot < b.slot);
     }
 
     [[nodiscard]] bool try_lock(Entry& entry, Micros now) noexcept {
