@@ -163,7 +163,8 @@ struct TokenBucket::Level {
     unsigned slowness;
 
     constexpr Level(const State& state, const BucketPlan& plan, Micros at) noexcept
-        : now(at), time((std::max)(at, state.stamp())), used(state.used()), progress(0), slowness(plan.slowness_) {
+        : now(at), time((std::max)(at, state.stamp())), used(state.used()), progress(0),
+          slowness((std::max)(plan.slowness_, state.slowness())) {
         if (const std::uint64_t most = 2 * plan.algorithm_.capacity; used > most) {
             used = most;
         }
@@ -178,7 +179,6 @@ struct TokenBucket::Level {
         const auto [back, rest] = detail::multiply_add_divide(elapsed, plan.tokens_, progress, plan.interval_);
         used = back < used ? used - back : 0;
         progress = used == 0 ? 0 : rest;
-        slowness = used == 0 ? slowness : (std::max)(slowness, state.slowness());
     }
 
     [[nodiscard]] constexpr State state(const BucketPlan& plan) const noexcept {

@@ -115,13 +115,13 @@ struct Counts {
     std::uint64_t length;
     std::uint64_t previous;
     std::uint64_t current;
-    WindowSlowness before;  // of the plans under which these counts were taken
+    WindowSlowness before;  // of the plans so far
 
     /// `shift` moves the grid of any length: the counts of a state under another plan's length are taken on that
     /// length's grid.
     constexpr Counts(const WindowState& state, std::uint64_t window, std::int64_t shift, Micros at) noexcept
         : now(at), time((std::max)(at, state.stamp())), elapsed(0), length(window), previous(state.previous()),
-          current(state.current()) {
+          current(state.current()), before(state.slowness()) {
         const WindowGrid grid(window, shift);
         elapsed = grid.elapsed(time);
         if (state.length() != window && state.length() != 0) {
@@ -132,9 +132,6 @@ struct Counts {
         if (state.stamp() + window < start) {
             previous = state.stamp() + 2 * window < start ? 0 : current;
             current = 0;
-        }
-        if (previous > 0 || current > 0) {
-            before = state.slowness();
         }
     }
 
