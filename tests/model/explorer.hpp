@@ -4,12 +4,12 @@
 // What a call does that shares nothing but Atomics with others, and sees neither time nor chance, follows from what its
 // operations returned. So a call is a tree: a node is the operation it wants to do next, an edge what that returns. The
 // code under test runs only to grow the trees, from the call's beginning and on a script of returned values. The search
-// walks over states: the values of the Atomics, each thread's node, and the answers so far. Interleavings
-// that meet in one state go on as one, which is exact, as nothing else can tell them apart.
+// walks over states: the values of the Atomics, each thread's node, and the answers so far. Interleavings that meet in
+// one state go on as one, which is exact, as nothing else can tell them apart.
 //
 // A call that pauses begins its attempt anew and remembers nothing of the last, so it returns to the node at which that
 // began. Then there are finitely many states, though threads may try as often as they like, and it can be seen whether
-// an end remains in reach from each of them.
+// an end remains in reach from each of them. That it remembers nothing is tried on the code as well.
 //
 // Interleavings are sequentially consistent: the memory orders that the code names are ignored here.
 #ifndef PENSTOCK_TESTS_MODEL_EXPLORER_HPP
@@ -180,14 +180,14 @@ struct Call {
 };
 
 struct Report {
-    std::string failure;    // empty, or what is wrong and a shortest interleaving that leads to it
+    std::string failure;    // empty, or what is wrong and how it came to that
     double executions = 0;  // distinct interleavings; infinite if threads may undo each other's work for ever
     std::size_t states = 0;
     std::size_t outcomes = 0;  // states in which all threads have ended
 
     friend std::ostream& operator<<(std::ostream& out, const Report& report) {
         return out << report.executions << " executions by way of " << report.states << " states to " << report.outcomes
-                   << " outcomes" << report.failure;
+                   << " outcomes";
     }
 };
 
@@ -195,6 +195,8 @@ struct Report {
 class Explorer {
 public:
     using Calls = std::vector<std::function<std::uint64_t()>>;
+
+    static constexpr unsigned unlimited = ~0U;
 
     /// Says what is wrong with a finished execution, or nothing. It finds the Atomics as the threads left them.
     using Check = std::function<std::string(const std::vector<Call>&)>;
@@ -223,7 +225,7 @@ public:
         thread.nodes.emplace_back();
     }
 
-    /// Tries all interleavings, up to the first that is wrong.
+    /// Tries all interleavings, up to a shortest that is wrong.
     Report explore(const Check& check) {
         Report report;
         const State start = begin();
@@ -235,21 +237,20 @@ public:
             const State state = states_[number];
             auto& successors = successors_.emplace_back();
             successors.fill(none);
-            bool stuck = true;
-            for (unsigned t = 0; t < threads_.size(); ++t) {
-                if (can_step(state, t)) {
-                    stuck = false;
-                    successors[t] = states_.number(step(state, t));
-                    if (successors[t] == arrivals_.size()) {
-                        arrivals_.push_back({number, t});
-                    }
+            const std::vector<unsigned> turns = who_can_step(state);
+            for (const unsigned t : turns) {
+                successors[t] = states_.number(step(state, t));
+                if (successors[t] == arrivals_.size()) {
+                    arrivals_.push_back({number, t});
                 }
             }
-            if (stuck) {
+            if (turns.empty()) {
                 ++report.outcomes;
                 if (const std::string wrong = finish(state, check); !wrong.empty()) {
                     report.failure = '\n' + wrong + account(number);
                 }
+            } else if (states_.size() > most_states) {
+                report.failure = "\ntoo many states";
             }
         }
         report.states = states_.size();
@@ -264,13 +265,18 @@ public:
         return report;
     }
 
-    /// Tries all interleavings one by one, as long as there are finitely many, and returns their number.
-    double walk(const Check& check) {
+    /// Tries all interleavings one by one, which must be finitely many.
+    Report walk(const Check& check) {
+        Report report;
         const State start = begin();
-        const double executions = walk(start, check);
+        walk(start, check, report);
         restore(start);
-        return executions;
+        return report;
     }
+
+    /// How often a thread pauses in one call before it lets all others go first: a limit for threads that undo each
+    /// other's work in so many ways that they cannot all be tried.
+    unsigned patience = unlimited;
 
     // For Atomic.
 
@@ -293,6 +299,7 @@ private:
     static constexpr std::size_t most_threads = 4;
     static constexpr std::size_t most_calls = 8;
     static constexpr std::size_t most_steps = 1000;  // of a call, without a pause
+    static constexpr std::size_t most_states = 4'000'000;
     static constexpr unsigned none = ~0U;
 
     using Memory = std::vector<std::uint64_t>;
@@ -323,6 +330,7 @@ private:
         unsigned memory = 0;
         std::array<std::uint16_t, most_calls> answers{};  // 0: not yet
         std::array<std::uint8_t, most_calls> before{};
+        std::array<std::uint8_t, most_threads> pauses{};  // of the call, as far as patience counts them
 
         friend bool operator==(const State&, const State&) = default;
     };
@@ -344,6 +352,9 @@ private:
             std::size_t hash = state.memory;
             for (const unsigned node : state.nodes) {
                 mix(hash, node);
+            }
+            for (const std::uint8_t pauses : state.pauses) {
+                mix(hash, pauses);
             }
             for (std::size_t call = 0; call < most_calls; ++call) {
                 mix(hash, std::uint64_t{state.answers[call]} << 8 | state.before[call]);
@@ -504,6 +515,20 @@ private:
         }
     }
 
+    std::vector<unsigned> who_can_step(const State& state) {
+        std::vector<unsigned> ready;
+        std::vector<unsigned> tired;
+        for (unsigned t = 0; t < threads_.size(); ++t) {
+            if (can_step(state, t)) {
+                (state.pauses[t] < patience ? ready : tired).push_back(t);
+            }
+        }
+        if (ready.empty() && !tired.empty()) {
+            ready.push_back(tired.front());
+        }
+        return ready;
+    }
+
     /// A call rests in a pause while another attempt, with all others standing still, would read and write nothing new
     /// and lead here again. Nothing is lost by that: what others can do in the midst of such an attempt, they could do
     /// in the midst of the one that was made.
@@ -548,6 +573,9 @@ private:
             }
             go_on(0);
         } else if (action().kind == Kind::pause) {
+            if (patience != unlimited && state.pauses[number] < patience) {
+                ++state.pauses[number];
+            }
             go_on(0);
         }
         if (action().touches_memory()) {
@@ -564,6 +592,7 @@ private:
             const unsigned call = thread.nodes[node].call;
             state.answers[call] = static_cast<std::uint16_t>(answers_.number(action().operand) + 1);
             node = root(thread, call + 1);
+            state.pauses[number] = 0;
         }
         return state;
     }
@@ -581,18 +610,15 @@ private:
         return check(calls);
     }
 
-    double walk(const State& state, const Check& check) {
-        double executions = 0;
-        for (unsigned t = 0; t < threads_.size(); ++t) {
-            if (can_step(state, t)) {
-                executions += walk(step(state, t), check);
-            }
+    void walk(const State& state, const Check& check, Report& report) {
+        const std::vector<unsigned> turns = who_can_step(state);
+        for (const unsigned t : turns) {
+            walk(step(state, t), check, report);
         }
-        if (executions == 0) {
-            finish(state, check);
-            executions = 1;
+        if (turns.empty()) {
+            ++report.executions;
+            report.failure += finish(state, check);
         }
-        return executions;
     }
 
     /// Ways through the states, which are infinitely many if one leads in a circle.
@@ -703,8 +729,7 @@ private:
     Numbers<Memory> memories_;
     Numbers<std::uint64_t> answers_;
     Numbers<State> states_;
-    std::vector<std::pair<unsigned, unsigned>>
-        arrivals_;  // the state from which each was first reached, by which thread
+    std::vector<std::pair<unsigned, unsigned>> arrivals_;  // from which state, by which thread's step
     std::vector<std::array<unsigned, most_threads>> successors_;
 };
 

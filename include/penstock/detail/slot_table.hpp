@@ -320,10 +320,17 @@ private:
         return true;
     }
 
-    /// Whether all that was read still stands: then there was a moment at which all of it stood together.
+    /// Whether all that was read still stands: then there was a moment at which all of it stood together. Keys without
+    /// a slot are looked for again first, while the words that are compared last have not changed.
     [[nodiscard]] static bool unchanged(std::span<const Entry> entries) noexcept {
+        return still_absent(entries) && std::all_of(entries.begin(), entries.end(), [](const Entry& entry) {
+                   return entry.slot == nullptr || load(*entry.slot).bits() == entry.word.bits();
+               });
+    }
+
+    [[nodiscard]] static bool still_absent(std::span<const Entry> entries) noexcept {
         return std::all_of(entries.begin(), entries.end(), [](const Entry& entry) {
-            return entry.slot == nullptr || load(*entry.slot).bits() == entry.word.bits();
+            return entry.slot != nullptr || entry.same != nullptr || find(entry.place).slot == nullptr;
         });
     }
 
@@ -342,13 +349,15 @@ private:
             }
         }
         const std::span<Entry*> needed(order.data(), count);
-        for (std::size_t locked = 0; locked < count; ++locked) {
-            if (!try_lock(*needed[locked], now)) {
-                for (Entry* entry : needed.first(locked)) {
-                    unlock(*entry);
-                }
-                return false;
+        std::size_t locked = 0;
+        while (locked < count && try_lock(*needed[locked], now)) {
+            ++locked;
+        }
+        if (locked < count || !still_absent(entries)) {
+            for (Entry* entry : needed.first(locked)) {
+                unlock(*entry);
             }
+            return false;
         }
         for (Entry* entry : needed) {
             publish(*entry->slot, entry->word, entry->place.fingerprint, entry->record);
