@@ -295,7 +295,8 @@ private:
             const bool live = !word.empty() && record.fresh_at() > now;
             room.free += live ? 0 : 1;
             // Empty slots come first, then expired ones, whose clients may yet come under a slower plan.
-            const Micros rank = live ? (std::max)(record.paid_off_at(), Micros{2}) : (word.empty() ? 0 : 1);
+            const Micros due = std::clamp(record.paid_off_at(), Micros{2}, ~Micros{0} - 1);
+            const Micros rank = live ? due : (word.empty() ? 0 : 1);
             if (rank < room.paid_off_at) {
                 room = {&slot, word, live, rank, room.free};
             }

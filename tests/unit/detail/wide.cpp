@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// 128-bit products, against the compiler's own integer where it has one.
+// 128-bit products, with the compiler's own integer and by hand.
 #include <penstock/detail/wide.hpp>
 
 #include "../../support/threads.hpp"
@@ -7,6 +7,16 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+
+// The same once more, as for a compiler that has no such integer.
+#undef PENSTOCK_DETAIL_WIDE_HPP
+#undef PENSTOCK_INT128
+#define PENSTOCK_INT128 0
+#undef PENSTOCK_BEGIN_NAMESPACE
+#define PENSTOCK_BEGIN_NAMESPACE namespace by_hand {
+#undef PENSTOCK_END_NAMESPACE
+#define PENSTOCK_END_NAMESPACE }
+#include <penstock/detail/wide.hpp>
 
 namespace {
 
@@ -49,6 +59,39 @@ TEST_CASE("division of 128 bits leaves a remainder below the divisor and loses n
         CHECK(product.low + remainder == value.low);
         CHECK(product.high + (product.low + remainder < product.low ? 1 : 0) == value.high);
     }
+}
+
+TEST_CASE("a product by hand has the same bits") {
+    threads::Random random(3);
+    for (int i = 0; i < 200'000; ++i) {
+        const std::uint64_t a = number(random);
+        const std::uint64_t b = number(random);
+        const Wide ours = multiply(a, b);
+        const by_hand::detail::Wide other = by_hand::detail::multiply(a, b);
+        CHECK(ours.high == other.high);
+        CHECK(ours.low == other.low);
+    }
+    static_assert(by_hand::detail::multiply(most, most).high == most - 1);
+    static_assert(by_hand::detail::multiply(most, most).low == 1);
+}
+
+TEST_CASE("division by hand has the same quotient and remainder") {
+    threads::Random random(4);
+    for (int i = 0; i < 50'000; ++i) {
+        const std::uint64_t divisor = number(random) | (i % 2 == 0 ? 1U : std::uint64_t{1} << 63);
+        const Wide value{random.bits() % divisor, number(random)};
+        const Division ours = divide(value, divisor);
+        const by_hand::detail::Division other = by_hand::detail::divide({value.high, value.low}, divisor);
+        CHECK(ours.quotient == other.quotient);
+        CHECK(ours.remainder == other.remainder);
+        const std::uint64_t a = number(random) % divisor;
+        const Division sum = multiply_add_divide(a, value.low, divisor - 1, divisor);
+        const by_hand::detail::Division other_sum =
+            by_hand::detail::multiply_add_divide(a, value.low, divisor - 1, divisor);
+        CHECK(sum.quotient == other_sum.quotient);
+        CHECK(sum.remainder == other_sum.remainder);
+    }
+    static_assert(by_hand::detail::multiply_add_divide(most - 1, most, most - 1, most).quotient == most - 1);
 }
 
 TEST_CASE("both run at compile time") {
