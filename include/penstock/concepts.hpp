@@ -106,8 +106,8 @@ inline constexpr bool binds = std::is_constructible_v<BoundOf<Storage, Algorithm
 ///   std::chrono::microseconds max_wait, Decision&)`: writes the decision, or says why there is none. `max_wait` is for
 ///   Op::reserve alone, and the wait of an admitted reservation stands in the decision's retry_after.
 /// - optional `locate(key)`: a key looked up in advance, which `apply` takes in its stead; copyable, and default
-///   constructible for batches. The limiter calls it before
-///   it reads the clock, and for all of a batch first, so that the memory has time to answer.
+///   constructible for batches. The limiter calls it before it reads the clock, and for all of a batch first, so that
+///   the memory has time to answer.
 /// - optional `DefaultClock`: the clock of a limiter that was given none; otherwise SteadyClock.
 template <class T, class A>
 concept Storage = requires(detail::BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {

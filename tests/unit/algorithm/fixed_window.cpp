@@ -181,38 +181,6 @@ TEST_CASE("a refund gives back to the present window only, and never more than w
     CHECK(client.check(10s, 6) == rejected(5, 5, never, 0us));
 }
 
-TEST_CASE("a state says when nothing counts any more, at the latest") {
-    constexpr penstock::Micros longest = (std::uint64_t{1} << 24);  // 10 s, rounded up
-    Client client(FixedWindow{.limit = 5, .window = 10s});
-    CHECK(FixedWindow::fresh_at(client.state()) == 0);
-    CHECK(client.check(1s, 4).allowed);
-    CHECK(FixedWindow::fresh_at(client.state()) == 1'000'000 + longest);
-    CHECK(client.refund(9s, 1).allowed);  // gives back, and is not the last time that something was taken
-    CHECK(FixedWindow::fresh_at(client.state()) == 1'000'000 + longest);
-    CHECK(client.charge(8s, 1).allowed);
-    CHECK(FixedWindow::fresh_at(client.state()) == 8'000'000 + longest);
-    CHECK(client.refund(9s, 5).allowed);
-    CHECK(FixedWindow::fresh_at(client.state()) == 0);
-}
-
-TEST_CASE("the longest window that a client was counted in decides when it is fresh") {
-    FixedWindow::State state;
-    const auto day = penstock::plan(FixedWindow{.limit = 5, .window = 24h});
-    const auto second = penstock::plan(FixedWindow{.limit = 5, .window = 1s});
-    CHECK(FixedWindow::step(state, day, 0, 1, 0).allowed);
-    CHECK(FixedWindow::step(state, second, 1000, 1, 0).allowed);
-    CHECK(FixedWindow::fresh_at(state) >= 86'400'000'000);
-}
-
-TEST_CASE("of two clients the one that took more of its limit is paid off later") {
-    FixedWindow::State some;
-    FixedWindow::State all;
-    const auto hour = penstock::plan(FixedWindow{.limit = 100, .window = 1h});
-    CHECK(FixedWindow::step(all, hour, 0, 100, 0).allowed);
-    CHECK(FixedWindow::step(some, hour, 1'000'000'000, 1, 0).allowed);
-    CHECK(FixedWindow::paid_off_at(all) > FixedWindow::paid_off_at(some));
-}
-
 TEST_CASE("a charge takes past the limit, up to twice the limit, until the window ends") {
     Client client(FixedWindow{.limit = 5, .window = 10s});
     CHECK(client.charge(1s, 5) == allowed(5, 0, 9s));

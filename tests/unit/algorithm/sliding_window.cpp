@@ -216,38 +216,6 @@ TEST_CASE("a refund gives back to the present window only, and never more than w
     CHECK(client.refund(14s, largest_cost) == allowed(5, 2, 6s));
 }
 
-TEST_CASE("a state says when nothing counts any more, at the latest") {
-    constexpr penstock::Micros longest = 2 * (std::uint64_t{1} << 24);  // 10 s, rounded up
-    Client client(SlidingWindow{.limit = 5, .window = 10s});
-    CHECK(SlidingWindow::fresh_at(client.state()) == 0);
-    CHECK(client.check(1s, 4).allowed);
-    CHECK(SlidingWindow::fresh_at(client.state()) == 1'000'000 + longest);
-    CHECK(client.refund(9s, 1).allowed);  // gives back, and is not the last time that something was taken
-    CHECK(SlidingWindow::fresh_at(client.state()) == 1'000'000 + longest);
-    CHECK(client.charge(8s, 1).allowed);
-    CHECK(SlidingWindow::fresh_at(client.state()) == 8'000'000 + longest);
-    CHECK(client.refund(9s, 5).allowed);
-    CHECK(SlidingWindow::fresh_at(client.state()) == 0);
-}
-
-TEST_CASE("the longest window that a client was counted in decides when it is fresh") {
-    SlidingWindow::State state;
-    const auto day = penstock::plan(SlidingWindow{.limit = 5, .window = 24h});
-    const auto second = penstock::plan(SlidingWindow{.limit = 5, .window = 1s});
-    CHECK(SlidingWindow::step(state, day, 0, 1, 0).allowed);
-    CHECK(SlidingWindow::step(state, second, 1000, 1, 0).allowed);
-    CHECK(SlidingWindow::fresh_at(state) >= 86'400'000'000);
-}
-
-TEST_CASE("of two clients the one that took more of its limit is paid off later") {
-    SlidingWindow::State some;
-    SlidingWindow::State all;
-    const auto hour = penstock::plan(SlidingWindow{.limit = 100, .window = 1h});
-    CHECK(SlidingWindow::step(all, hour, 0, 100, 0).allowed);
-    CHECK(SlidingWindow::step(some, hour, 1'000'000'000, 1, 0).allowed);
-    CHECK(SlidingWindow::paid_off_at(all) > SlidingWindow::paid_off_at(some));
-}
-
 TEST_CASE("a charge takes past the limit until twice the limit weighs") {
     Client client(SlidingWindow{.limit = 4, .window = 10s});
     CHECK(client.charge(0s, 4) == allowed(4, 0, 20s));

@@ -2,6 +2,11 @@
 // Windows on a grid, and the counts of the last two.
 #include <penstock/detail/window.hpp>
 
+#include <penstock/algorithm/fixed_window.hpp>
+#include <penstock/algorithm/sliding_window.hpp>
+
+#include "../../support/client.hpp"
+
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -9,6 +14,10 @@
 
 namespace {
 
+using namespace std::chrono_literals;
+using penstock::FixedWindow;
+using penstock::Micros;
+using penstock::SlidingWindow;
 using penstock::detail::Counts;
 using penstock::detail::WindowGrid;
 using penstock::detail::WindowState;
@@ -81,6 +90,50 @@ TEST_CASE("a state keeps the largest numbers there can be") {
     CHECK(counts.time == stamp);
     CHECK(counts.previous == most);
     CHECK(counts.current == most);
+}
+
+template <class Algorithm>
+constexpr std::uint64_t windows_that_count = 1;
+
+template <>
+constexpr std::uint64_t windows_that_count<SlidingWindow> = 2;
+
+TEST_CASE_TEMPLATE("a state says when nothing counts any more, at the latest", Algorithm, FixedWindow, SlidingWindow) {
+    constexpr Micros longest = windows_that_count<Algorithm> * (std::uint64_t{1} << 24);  // 10 s, rounded up
+    support::Client<Algorithm> client(Algorithm{.limit = 5, .window = 10s});
+    CHECK(Algorithm::fresh_at(client.state()) == 0);
+    CHECK(client.check(1s, 4).allowed);
+    CHECK(Algorithm::fresh_at(client.state()) == 1'000'000 + longest);
+    CHECK(client.refund(9s, 1).allowed);  // gives back, and is not the last time that something was taken
+    CHECK(Algorithm::fresh_at(client.state()) == 1'000'000 + longest);
+    CHECK(client.charge(8s, 1).allowed);
+    CHECK(Algorithm::fresh_at(client.state()) == 8'000'000 + longest);
+    CHECK(client.refund(9s, 5).allowed);
+    CHECK(Algorithm::fresh_at(client.state()) == 0);
+}
+
+TEST_CASE_TEMPLATE("the longest window that a client was counted in decides when it is fresh",
+                   Algorithm,
+                   FixedWindow,
+                   SlidingWindow) {
+    typename Algorithm::State state;
+    const auto day = penstock::plan(Algorithm{.limit = 5, .window = 24h});
+    const auto second = penstock::plan(Algorithm{.limit = 5, .window = 1s});
+    CHECK(Algorithm::step(state, day, 0, 1, 0).allowed);
+    CHECK(Algorithm::step(state, second, 1000, 1, 0).allowed);
+    CHECK(Algorithm::fresh_at(state) >= 86'400'000'000);
+}
+
+TEST_CASE_TEMPLATE("of two clients the one that took more of its limit is paid off later",
+                   Algorithm,
+                   FixedWindow,
+                   SlidingWindow) {
+    typename Algorithm::State some;
+    typename Algorithm::State all;
+    const auto hour = penstock::plan(Algorithm{.limit = 100, .window = 1h});
+    CHECK(Algorithm::step(all, hour, 0, 100, 0).allowed);
+    CHECK(Algorithm::step(some, hour, 1'000'000'000, 1, 0).allowed);
+    CHECK(Algorithm::paid_off_at(all) > Algorithm::paid_off_at(some));
 }
 
 }  // namespace
