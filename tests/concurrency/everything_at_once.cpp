@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Checks, batches, peeks, refunds, charges, resets and new parameters, all at the same time: the books balance.
 #include "../support/expect.hpp"
+#include "../support/random.hpp"
 #include "../support/storages.hpp"
 #include "../support/threads.hpp"
 
@@ -84,7 +85,7 @@ public:
 
     /// Takes, and gives back some of what it has itself.
     void check_and_refund(std::size_t thread) {
-        threads::Random random(thread);
+        support::Random random(thread);
         const auto lower = penstock::plan(pair_.lower);
         std::uint64_t mine = 0;
         for (std::uint64_t i = 0; i < operations; ++i) {
@@ -221,7 +222,7 @@ TEST_CASE_TEMPLATE("new parameters are seen whole, the old or the new", Storage,
 /// Threads that check, give back what they took, and forget the key now and then.
 template <class AnyLimiter>
 void check_refund_and_reset(AnyLimiter& limiter, Books& books, std::atomic<std::uint64_t>& resets, std::size_t thread) {
-    threads::Random random(thread);
+    support::Random random(thread);
     std::uint64_t mine = 0;
     for (std::uint64_t i = 0; i < operations; ++i) {
         const bool admitted = limiter.check("key").allowed;

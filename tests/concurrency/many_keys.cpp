@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Many threads on many keys: each key gets one place and admits exactly its limit.
 #include "../support/expect.hpp"
+#include "../support/random.hpp"
 #include "../support/storages.hpp"
 #include "../support/threads.hpp"
 
@@ -160,7 +161,7 @@ TEST_CASE("threads that bring the same new keys in the same order give each one 
 void come_and_go(Unit& limiter, std::size_t thread) {
     const std::vector<std::string> keys = names(32);
     const auto plan = penstock::plan(TokenBucket{.capacity = 1, .refill = penstock::per_second(1)});
-    threads::Random random(thread);
+    support::Random random(thread);
     for (int i = 0; i < 100'000; ++i) {
         (void)limiter.check(keys[random.below(keys.size())], plan);
         limiter.reset(keys[random.below(keys.size())]);
@@ -189,7 +190,7 @@ TEST_CASE("whoever is admitted twice was evicted in between") {
     const std::vector<std::string> keys = names(100);
     Unit limiter{one_per_hour, smallest, ManualClock{}};
     const auto admitted = threads::results_of(at_once, [&](std::size_t thread) {
-        threads::Random random(thread);
+        support::Random random(thread);
         std::uint64_t mine = 0;
         for (int i = 0; i < 50'000; ++i) {
             mine += expect::allowed_of(1, limiter, keys[random.below(keys.size())]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Many threads on one key: exactly the limit is admitted, and every unit is given to one of them alone.
 #include "../support/expect.hpp"
+#include "../support/random.hpp"
 #include "../support/storages.hpp"
 #include "../support/threads.hpp"
 
@@ -103,7 +104,7 @@ TEST_CASE_TEMPLATE("what remains is the limit less every cost admitted", Storage
     for_each_algorithm([](const auto& algorithm) {
         Limiter limiter{algorithm, Storage::fresh(), ManualClock{}};
         const auto taken = threads::results_of(4, [&](std::size_t thread) {
-            threads::Random random(thread);
+            support::Random random(thread);
             std::uint64_t mine = 0;
             for (int i = 0; i < 1000; ++i) {
                 const std::uint64_t cost = random.below(9);

@@ -12,6 +12,7 @@
 #include <penstock/plan.hpp>
 #include <penstock/rate.hpp>
 
+#include "random.hpp"
 #include "rational_reference.hpp"
 
 #include <algorithm>
@@ -53,42 +54,7 @@ inline std::uint64_t seed_offset() {
     return number_from_environment("PENSTOCK_SEED", 0);
 }
 
-/// Source: splitmix64, Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
-class Random {
-public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
-
-    std::uint64_t bits() {
-        state_ += 0x9e3779b97f4a7c15;
-        std::uint64_t z = state_;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-        return z ^ (z >> 31);
-    }
-
-    bool chance(std::uint64_t percent) { return bits() % 100 < percent; }
-
-    std::uint64_t between(std::uint64_t low, std::uint64_t high) {
-        const std::uint64_t count = high - low + 1;
-        return count == 0 ? bits() : low + bits() % count;
-    }
-
-    /// Every power of two is as likely as every other.
-    std::uint64_t log_between(std::uint64_t low, std::uint64_t high) {
-        const auto width =
-            between(static_cast<std::uint64_t>(std::bit_width(low)), static_cast<std::uint64_t>(std::bit_width(high)));
-        if (width == 0) {
-            return 0;
-        }
-        const std::uint64_t top = std::uint64_t{1} << (width - 1);
-        return (std::clamp)(top | (bits() & (top - 1)), low, high);
-    }
-
-    std::uint64_t one_of(std::initializer_list<std::uint64_t> values) { return values.begin()[bits() % values.size()]; }
-
-private:
-    std::uint64_t state_;
-};
+using support::Random;
 
 /// The generator of one trace, from the seed of the run and the number of the trace in it.
 inline Random random_of(std::uint64_t test, std::uint64_t number) {

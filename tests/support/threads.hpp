@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Threads that do something at the same time, and numbers of their own for each.
+// Threads that do something at the same time.
 #ifndef PENSTOCK_TESTS_SUPPORT_THREADS_HPP
 #define PENSTOCK_TESTS_SUPPORT_THREADS_HPP
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -72,25 +71,6 @@ std::vector<T> joined(const std::vector<std::vector<T>>& results) {
     }
     return all;
 }
-
-/// Source: splitmix64, Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
-class Random {
-public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
-
-    std::uint64_t bits() {
-        state_ += 0x9e3779b97f4a7c15;
-        std::uint64_t z = state_;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-        return z ^ (z >> 31);
-    }
-
-    std::uint64_t below(std::uint64_t end) { return bits() % end; }
-
-private:
-    std::uint64_t state_;
-};
 
 }  // namespace threads
 

@@ -3,6 +3,8 @@
 
 #include <penstock/penstock.hpp>
 
+#include "../support/random.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,12 +28,8 @@ using penstock::TokenBucket;
 
 constexpr std::array<std::uint64_t, 4> seeds{0, 1, 0x8000'0000'0000'0000, 0x9e37'79b9'7f4a'7c15};
 
-/// Source: splitmix64, Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (2014).
 std::uint64_t random_of(std::uint64_t number) {
-    std::uint64_t z = (number + 1) * 0x9e37'79b9'7f4a'7c15;
-    z = (z ^ (z >> 30)) * 0xbf58'476d'1ce4'e5b9;
-    z = (z ^ (z >> 27)) * 0x94d0'49bb'1331'11eb;
-    return z ^ (z >> 31);
+    return support::Random(number * 0x9e37'79b9'7f4a'7c15).bits();
 }
 
 std::string bytes_of(std::uint64_t value, std::size_t size = 8) {

@@ -2,7 +2,7 @@
 // 128-bit products, with the compiler's own integer and by hand.
 #include <penstock/detail/wide.hpp>
 
-#include "../../support/threads.hpp"
+#include "../../support/random.hpp"
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ using namespace penstock::detail;
 constexpr std::uint64_t most = ~std::uint64_t{0};
 
 /// Random numbers of every length.
-std::uint64_t number(threads::Random& random) {
+std::uint64_t number(support::Random& random) {
     return random.bits() >> random.below(64);
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("a product keeps all of its bits") {
 }
 
 TEST_CASE("division undoes multiplication, with the rest that was added") {
-    threads::Random random(1);
+    support::Random random(1);
     for (int i = 0; i < 200'000; ++i) {
         const std::uint64_t divisor = number(random) | 1U;
         const std::uint64_t quotient = number(random);
@@ -49,7 +49,7 @@ TEST_CASE("division undoes multiplication, with the rest that was added") {
 }
 
 TEST_CASE("division of 128 bits leaves a remainder below the divisor and loses nothing") {
-    threads::Random random(2);
+    support::Random random(2);
     for (int i = 0; i < 200'000; ++i) {
         const std::uint64_t divisor = number(random) | 1U;
         const Wide value{random.bits() % divisor, random.bits()};
@@ -62,7 +62,7 @@ TEST_CASE("division of 128 bits leaves a remainder below the divisor and loses n
 }
 
 TEST_CASE("a product by hand has the same bits") {
-    threads::Random random(3);
+    support::Random random(3);
     for (int i = 0; i < 200'000; ++i) {
         const std::uint64_t a = number(random);
         const std::uint64_t b = number(random);
@@ -76,7 +76,7 @@ TEST_CASE("a product by hand has the same bits") {
 }
 
 TEST_CASE("division by hand has the same quotient and remainder") {
-    threads::Random random(4);
+    support::Random random(4);
     for (int i = 0; i < 50'000; ++i) {
         const std::uint64_t divisor = number(random) | (i % 2 == 0 ? 1U : std::uint64_t{1} << 63);
         const Wide value{random.bits() % divisor, number(random)};
