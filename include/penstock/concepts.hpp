@@ -43,9 +43,10 @@ inline constexpr std::size_t largest_state = 120;
 ///   max_wait`; gives a Reservation): the limiter's members of these names need them.
 /// - optional `static Micros fresh_at(const State&) noexcept`: from when on the state is as good as fresh under every
 ///   plan it was used with; 0 if it is. Without it the storage keeps beside the state what `reset_after` said last.
-/// - optional `static Micros paid_off_at(const State&) noexcept`: of the states that are not fresh yet, the one with
-/// the
-///   least makes room for another; without it fresh_at serves. It should grow with what was used.
+/// - optional `static Micros paid_off_at(const State&) noexcept`: when what was used is paid off, and with it `unsigned
+///   payoff() const noexcept` of the plan: a full limit is paid off within 2^payoff us. When there is no room for a new
+///   client, the one with the smallest share of its limit to pay off makes place; without them, the first to be fresh.
+/// The parameters are the base of their plan, so the struct must not be final.
 template <class T>
 concept Algorithm = requires(typename T::State& state, const Plan<T>& plan) {
     requires std::is_trivially_copyable_v<typename T::State>;

@@ -82,6 +82,17 @@ template <class AnyPlan>
     }
 }
 
+/// A full limit of the plan is paid off (see `paid_off_at` in concepts.hpp) within 2^payoff us, at most 2^63; 0 if it
+/// does not tell.
+template <class AnyPlan>
+[[nodiscard]] constexpr unsigned payoff(const AnyPlan& plan) noexcept {
+    if constexpr (requires { plan.payoff(); }) {
+        return plan.payoff() & 63U;
+    } else {
+        return 0;
+    }
+}
+
 constexpr void validate_align(std::string_view field, Align align) {
     if (align != Align::epoch && align != Align::staggered) {
         throw_invalid(field, std::to_string(static_cast<int>(align)), "Align::epoch or Align::staggered");

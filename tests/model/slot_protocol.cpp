@@ -412,7 +412,6 @@ struct Result {
 template <class Sync>
 class Bench {
     using Table = SlotTable<Tally, Sync>;
-    using Word = SlotWord<Sync::sequence_bits>;
 
 public:
     explicit Bench(const Scenario& scenario) {
@@ -458,6 +457,14 @@ private:
         return table_.place({first_set | static_cast<unsigned char>(key), ~first_set});
     }
 
+    static char key_of(std::uint64_t fingerprint) {
+        char key = 'A';
+        while (Table::Word::fingerprint_of(static_cast<unsigned char>(key)) != fingerprint) {
+            ++key;
+        }
+        return key;
+    }
+
     std::uint64_t run(const Operation& operation) {
         if (operation.kind == Operation::erase) {
             table_.erase(place(operation.key));
@@ -467,7 +474,7 @@ private:
             return run_both(operation);
         }
         std::uint64_t answer = 0;
-        table_.update(place(operation.key), operation.now, [&](Tally& tally) noexcept {
+        table_.update(place(operation.key), operation.now, 0, [&](Tally& tally) noexcept {
             answer = step(tally, operation.amount, operation);
             return operation.amount > 0 && (answer & refused) == 0;
         });
@@ -525,7 +532,7 @@ private:
         Clients clients;
         clients.evictions = table_.evictions();
         for (typename Table::Slot& slot : slots_) {
-            const Word word(slot.word.load());
+            const auto word = slot.load();
             if (word.locked()) wrong_ = "a slot stays locked";
             if (word.empty()) continue;
             Tally tally;
@@ -533,7 +540,7 @@ private:
             tally.check = slot.record[1].load();
             if (!tally.whole()) wrong_ = "a record stays torn";
             if (tally.count() == 0) continue;  // a slot taken for a key that then was not added to
-            const auto key = static_cast<char>(word.fingerprint());
+            const auto key = key_of(word.fingerprint());
             if (!clients.clients.emplace(key, Clients::Client{tally.count(), tally.fresh_at()}).second) {
                 wrong_ = "a key stands in two slots";
             }

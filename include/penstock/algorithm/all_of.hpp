@@ -208,6 +208,16 @@ public:
         (std::index_sequence_for<Parts...>{});
     }
 
+    /// What was taken from every part that tells is paid off within 2^payoff us.
+    [[nodiscard]] constexpr unsigned payoff() const noexcept {
+        return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
+            unsigned longest = 0;
+            ((longest = (std::max)(longest, detail::payoff(this->template part<Index>()))), ...);
+            return longest;
+        }
+        (std::index_sequence_for<Parts...>{});
+    }
+
 private:
     template <std::size_t... Index>
     constexpr Plan(const AllOf<Parts...>& limits, std::index_sequence<Index...>)

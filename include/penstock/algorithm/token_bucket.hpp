@@ -132,6 +132,7 @@ public:
         const auto [time, rest] = fits ? detail::divide(twice, tokens_) : detail::Division{detail::end_of_time, 0};
         horizon_ = time + (rest > 0 ? 1 : 0);
         slowness_ = detail::exponent_of((interval_ + tokens_ - 1) / tokens_);
+        payoff_ = slowness_ + detail::exponent_of(bucket.capacity);
         if (horizon_ >= detail::end_of_time) {
             detail::throw_invalid("TokenBucket.capacity",
                                   std::to_string(bucket.capacity) + " at a refill of " + std::to_string(count) +
@@ -141,6 +142,9 @@ public:
     }
 
     [[nodiscard]] constexpr const TokenBucket& algorithm() const noexcept { return algorithm_; }
+
+    /// A full bucket's tokens are back within 2^payoff us.
+    [[nodiscard]] constexpr unsigned payoff() const noexcept { return payoff_; }
 
 private:
     friend struct TokenBucket;
@@ -152,6 +156,7 @@ private:
     std::uint64_t interval_ = 0;
     Micros horizon_ = 0;     // by then any debt is paid
     unsigned slowness_ = 0;  // a token takes at most 2^slowness us
+    unsigned payoff_ = 0;
 };
 
 /// The bucket at a time: the state with what was refilled since the stamp.

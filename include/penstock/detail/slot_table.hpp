@@ -4,6 +4,7 @@
 #define PENSTOCK_DETAIL_SLOT_TABLE_HPP
 
 #include <penstock/config.hpp>
+#include <penstock/detail/slot.hpp>
 #include <penstock/detail/slot_word.hpp>
 #include <penstock/detail/threads.hpp>
 #include <penstock/detail/wide.hpp>
@@ -16,9 +17,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
-#include <type_traits>
 
 PENSTOCK_BEGIN_NAMESPACE
 
@@ -26,28 +25,24 @@ namespace detail {
 
 /// Records by the hash of their key. A record is trivially copyable, means a fresh client when all zero, and has
 /// `fresh_at()`: from then on it means the same as all zero; and `paid_off_at()`: when there is no room, the record
-/// with the least makes place. No allocation, no thread. Thread-safe.
+/// whose client has the smallest share of its limit to pay off makes place. No allocation, no thread. Thread-safe.
 ///
 /// A key may stand in two sets of eight slots (two choices): at 70% fill fewer than one key in a million finds both
 /// full. Each set has a place where its search begins, so that most keys are found in one or two cache lines.
+///
+/// Whoever writes says how long a full limit of the client takes: it is paid off within 2^payoff us.
 template <class Record, class Sync = Threads>
 class SlotTable {
-    static_assert(std::is_trivially_copyable_v<Record>);
-
     template <class T>
     using Atomic = typename Sync::template Atomic<T>;
-    using Word = SlotWord<Sync::sequence_bits>;
 
-    static constexpr std::size_t record_words = (sizeof(Record) + 7) / 8;
     static constexpr unsigned ways = Sync::ways;
 
     static_assert(std::has_single_bit(ways));
 
 public:
-    struct alignas(32) Slot {
-        Atomic<std::uint64_t> word{0};
-        std::array<Atomic<std::uint64_t>, record_words> record{};
-    };
+    using Slot = detail::Slot<Record, Sync>;
+    using Word = typename Slot::Word;
 
     /// Where a key may stand.
     struct Place {
@@ -55,7 +50,11 @@ public:
         std::array<Slot*, 2> sets;
         std::array<unsigned, 2> begins;  // the slot of each set at which its search begins
 
-        friend constexpr bool operator==(const Place&, const Place&) noexcept = default;
+        /// Whether a look-up of one may find the other: they have one record.
+        [[nodiscard]] constexpr bool meets(const Place& other) const noexcept {
+            const auto in = [this](const Slot* set) { return set == sets[0] || set == sets[1]; };
+            return fingerprint == other.fingerprint && (in(other.sets[0]) || in(other.sets[1]));
+        }
     };
 
     /// A table over `sets` x ways zeroed slots, at least two sets; the caller keeps the memory.
@@ -67,9 +66,8 @@ public:
         if (second == first) {
             second = first + 1 == sets_ ? 0 : first + 1;
         }
-        const std::uint64_t fingerprint = hash.first & ((std::uint64_t{1} << Word::fingerprint_bits) - 1);
         return {
-            .fingerprint = fingerprint == 0 ? 1 : fingerprint,
+            .fingerprint = Word::fingerprint_of(hash.first),
             .sets = {slots_ + first * ways, slots_ + second * ways},
             .begins = {static_cast<unsigned>(hash.second % ways), static_cast<unsigned>(hash.second / ways % ways)}};
     }
@@ -83,17 +81,17 @@ public:
     /// Runs `bool step(Record&)` on the key's record, or on a fresh one, and keeps the record if it returns true. The
     /// step runs again if another thread was faster, so it must be pure. Otherwise nothing is written.
     template <class Step>
-    PENSTOCK_INLINE void update(const Place& place, Micros now, Step&& step) noexcept {
+    PENSTOCK_INLINE void update(const Place& place, Micros now, unsigned payoff, Step&& step) noexcept {
         for (unsigned attempts = 0;; Sync::pause(attempts++)) {
             const auto [slot, word] = find(place);
             Record record{};
-            if (slot != nullptr && !read(*slot, word, record)) [[unlikely]] {
+            if (slot != nullptr && !slot->read(word, record)) [[unlikely]] {
                 continue;
             }
             if (!step(record)) {
                 return;
             }
-            if (slot == nullptr ? try_insert(place, now, record) : try_write(*slot, word, record)) {
+            if (slot == nullptr ? try_insert(place, now, payoff, record) : try_write(*slot, word, payoff, record)) {
                 return;
             }
         }
@@ -106,11 +104,13 @@ public:
         Record record{};        // of the key; unused if an earlier entry has the same key
         Entry* same = nullptr;  // that entry
         bool changed = false;   // set by the steps
+        unsigned payoff = 0;    // likewise
 
     private:
         friend class SlotTable;
         Slot* slot = nullptr;
         Word word{};
+        bool taken = false;  // for this key, which had none
     };
 
     /// As many as a key has slots to choose from, so that there is always one left for the last of them.
@@ -144,8 +144,7 @@ public:
             if (slot == nullptr) {
                 return;
             }
-            // An empty slot keeps its sequence, so that it cannot be mistaken for what it was.
-            if (!word.locked() && exchange(*slot, word, word.written(0))) {
+            if (!word.locked() && slot->exchange(word, word.emptied())) {
                 return;
             }
             Sync::pause(attempts);
@@ -159,10 +158,6 @@ private:
     static constexpr unsigned slots_per_line = sizeof(Slot) >= 64 ? 1 : 64 / sizeof(Slot);
     static constexpr unsigned near = slots_per_line < ways ? slots_per_line : ways;
 
-    [[nodiscard]] static constexpr std::size_t bytes_in_word(std::size_t word) noexcept {
-        return (std::min)(sizeof(Record) - 8 * word, std::size_t{8});
-    }
-
     struct Found {
         Slot* slot = nullptr;
         Word word;
@@ -171,16 +166,6 @@ private:
     /// The slots of a set in the order of its search.
     [[nodiscard]] static Slot& slot_of(const Place& place, unsigned set, unsigned index) noexcept {
         return place.sets[set][place.begins[set] ^ index];
-    }
-
-    [[nodiscard]] static Word load(const Slot& slot) noexcept {
-        return Word(slot.word.load(std::memory_order_acquire));
-    }
-
-    [[nodiscard]] static bool exchange(Slot& slot, Word expected, Word desired) noexcept {
-        std::uint64_t bits = expected.bits();
-        return slot.word.compare_exchange_strong(
-            bits, desired.bits(), std::memory_order_acq_rel, std::memory_order_relaxed);
     }
 
     /// Looks through both sets, first at the lines that were prefetched.
@@ -202,57 +187,37 @@ private:
     [[nodiscard]] static Found find(const Place& place, unsigned set, unsigned from, unsigned to) noexcept {
         for (unsigned index = from; index < to; ++index) {
             Slot& slot = slot_of(place, set, index);
-            if (const Word word = load(slot); word.fingerprint() == place.fingerprint) {
+            if (const Word word = slot.load(); word.fingerprint() == place.fingerprint) {
                 return {&slot, word};
             }
         }
         return {};
     }
 
-    [[nodiscard]] static bool try_write(Slot& slot, Word word, const Record& record) noexcept {
-        if (!exchange(slot, word, word.lock())) [[unlikely]] {
+    [[nodiscard]] static bool try_write(Slot& slot, Word word, unsigned payoff, const Record& record) noexcept {
+        if (!slot.exchange(word, word.lock())) [[unlikely]] {
             return false;
         }
-        publish(slot, word, word.fingerprint(), record);
+        slot.publish(word.written(payoff), record);
         return true;
     }
 
-    /// Copies the record out. False if the slot is or was being written: what was copied may be torn.
-    [[nodiscard]] static bool read(const Slot& slot, Word word, Record& record) noexcept {
-#pragma GCC unroll 16
-        for (std::size_t i = 0; i < record_words; ++i) {
-            const std::uint64_t bits = slot.record[i].load(std::memory_order_acquire);
-            std::memcpy(reinterpret_cast<std::byte*>(&record) + 8 * i, &bits, bytes_in_word(i));
-        }
-        return !word.locked() && slot.word.load(std::memory_order_relaxed) == word.bits();
-    }
-
-    /// Writes a locked slot and unlocks it.
-    static void publish(Slot& slot, Word word, std::uint64_t fingerprint, const Record& record) noexcept {
-#pragma GCC unroll 16
-        for (std::size_t i = 0; i < record_words; ++i) {
-            std::uint64_t bits = 0;
-            std::memcpy(&bits, reinterpret_cast<const std::byte*>(&record) + 8 * i, bytes_in_word(i));
-            slot.record[i].store(bits, std::memory_order_release);
-        }
-        slot.word.store(word.written(fingerprint).bits(), std::memory_order_release);
-    }
-
-    [[nodiscard]] PENSTOCK_NOINLINE bool try_insert(Place place, Micros now, Record record) noexcept {
+    [[nodiscard]] PENSTOCK_NOINLINE bool try_insert(Place place, Micros now, unsigned payoff, Record record) noexcept {
         const SpinLock<Sync> lock(set_lock(place));
         const Room room = take_room(place, now);
         if (room.slot == nullptr) {
             return false;
         }
-        publish(*room.slot, room.word, place.fingerprint, record);
+        room.slot->publish(room.word.written(payoff), record);
         return true;
     }
 
     struct Room {
         Slot* slot = nullptr;
-        Word word;
+        Word word;  // as it was; after take_room as it was for the new client
         bool live = false;
-        Micros paid_off_at = ~Micros{0};
+        bool near = false;  // free, and in the lines that were prefetched
+        std::uint64_t rank = ~std::uint64_t{0};
         unsigned free = 0;  // slots of the set that are empty or hold what is as good as fresh
     };
 
@@ -262,59 +227,74 @@ private:
         if (find(place).slot != nullptr) {
             return {};
         }
-        const Room room = look_for_room(place, now);
+        Room room = look_for_room(place, now);
+        const Word taken = room.word.given_to(place.fingerprint);
         // The slot may be of another key's first set, so it is taken like any: if nothing happened to it since.
-        if (room.slot == nullptr || !exchange(*room.slot, room.word, room.word.lock_for(place.fingerprint))) {
+        if (room.slot == nullptr || !room.slot->exchange(room.word, taken.lock())) {
             return {};
         }
+        room.word = taken;
         if (room.live) {
             evictions_.fetch_add(1, std::memory_order_relaxed);
         }
         return room;
     }
 
-    /// A free slot of the set with more of them, else the one whose record is paid off the soonest.
+    /// Where the key is found the fastest, as long as more than half of that set is free: else a free slot of the set
+    /// with more of them, else the one whose record ranks lowest.
     [[nodiscard]] static Room look_for_room(const Place& place, Micros now) noexcept {
         const Room first = look_for_room(place, 0, now);
         const Room second = look_for_room(place, 1, now);
+        for (const Room& room : {first, second}) {
+            if (room.near && room.free > ways / 2 && room.rank <= (std::min)(first.rank, second.rank)) {
+                return room;
+            }
+        }
         if (first.free != second.free) {
             return first.free > second.free ? first : second;
         }
-        return first.paid_off_at <= second.paid_off_at ? first : second;
+        return first.rank <= second.rank ? first : second;
     }
 
     [[nodiscard]] static Room look_for_room(const Place& place, unsigned set, Micros now) noexcept {
         Room room;
         for (unsigned index = 0; index < ways; ++index) {
             Slot& slot = slot_of(place, set, index);
-            const Word word = load(slot);
+            const Word word = slot.load();
             Record record;
-            if (!read(slot, word, record)) {
+            if (!slot.read(word, record)) {
                 continue;
             }
             const bool live = !word.empty() && record.fresh_at() > now;
             room.free += live ? 0 : 1;
             // Empty slots come first, then expired ones, whose clients may yet come under a slower plan.
-            const Micros due = std::clamp(record.paid_off_at(), Micros{2}, ~Micros{0} - 1);
-            const Micros rank = live ? due : (word.empty() ? 0 : 1);
-            if (rank < room.paid_off_at) {
-                room = {&slot, word, live, rank, room.free};
+            const std::uint64_t rank = live ? 2 + share(record, word, now) : (word.empty() ? 0 : 1);
+            if (rank < room.rank) {
+                room = {&slot, word, live, !live && index < near, rank, room.free};
             }
         }
         return room;
     }
 
+    /// What the client has to pay off, in 1024ths of a full limit.
+    [[nodiscard]] static std::uint64_t share(const Record& record, Word word, Micros now) noexcept {
+        const Micros due = (std::min)(record.paid_off_at(), end_of_time);
+        return (due > now ? due - now : 0) << 10 >> word.payoff();
+    }
+
     [[nodiscard]] static bool read_all(std::span<Entry> entries) noexcept {
         for (Entry& entry : entries) {
             const auto earlier =
-                std::find_if(entries.data(), &entry, [&](const Entry& e) { return e.place == entry.place; });
+                std::find_if(entries.data(), &entry, [&](const Entry& e) { return e.place.meets(entry.place); });
             entry.same = earlier == &entry ? nullptr : earlier;
             const Found found = entry.same == nullptr ? find(entry.place) : Found{};
             entry.slot = found.slot;
             entry.word = found.word;
+            entry.taken = false;
             entry.record = Record{};
             entry.changed = false;
-            if (found.slot != nullptr && !read(*found.slot, found.word, entry.record)) {
+            entry.payoff = 0;
+            if (found.slot != nullptr && !found.slot->read(found.word, entry.record)) {
                 return false;
             }
         }
@@ -325,7 +305,7 @@ private:
     /// a slot are looked for again first, while the words that are compared last have not changed.
     [[nodiscard]] static bool unchanged(std::span<const Entry> entries) noexcept {
         return still_absent(entries) && std::all_of(entries.begin(), entries.end(), [](const Entry& entry) {
-                   return entry.slot == nullptr || load(*entry.slot).bits() == entry.word.bits();
+                   return entry.slot == nullptr || entry.slot->load().bits() == entry.word.bits();
                });
     }
 
@@ -335,8 +315,8 @@ private:
         });
     }
 
-    /// Locks the slots that were read in the order of their addresses, then takes slots for new keys, and never waits
-    /// for a lock while it holds a slot: two of them cannot wait for each other.
+    /// Locks the slots that were read in the order of their addresses, then takes slots for new keys. It waits for no
+    /// slot, and only for set locks, whose holders wait for nothing: two of them cannot wait for each other.
     [[nodiscard]] bool try_write_all(std::span<Entry> entries, Micros now) noexcept {
         std::array<Entry*, most_entries> order;
         std::size_t count = 0;
@@ -361,7 +341,7 @@ private:
             return false;
         }
         for (Entry* entry : needed) {
-            publish(*entry->slot, entry->word, entry->place.fingerprint, entry->record);
+            entry->slot->publish(entry->word.written(entry->payoff), entry->record);
         }
         return true;
     }
@@ -372,23 +352,20 @@ private:
 
     [[nodiscard]] bool try_lock(Entry& entry, Micros now) noexcept {
         if (entry.slot != nullptr) {
-            return exchange(*entry.slot, entry.word, entry.word.lock());
+            return entry.slot->exchange(entry.word, entry.word.lock());
         }
-        const SpinLock<Sync> lock(set_lock(entry.place), SpinLock<Sync>::only_if_free);
-        if (!lock) {
-            return false;
-        }
+        const SpinLock<Sync> lock(set_lock(entry.place));
         const Room room = take_room(entry.place, now);
         entry.slot = room.slot;
         entry.word = room.word;
+        entry.taken = true;
         return room.slot != nullptr;
     }
 
     /// Unlocks a slot that was not written. One taken for a new key is left empty: meanwhile its old key may have got
     /// another.
     static void unlock(const Entry& entry) noexcept {
-        const bool taken = entry.word.fingerprint() != entry.place.fingerprint;
-        entry.slot->word.store((taken ? entry.word.written(0) : entry.word).bits(), std::memory_order_release);
+        entry.slot->store(entry.taken ? entry.word.emptied() : entry.word);
     }
 
     [[nodiscard]] Atomic<std::uint32_t>& set_lock(const Place& place) noexcept {

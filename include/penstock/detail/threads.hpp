@@ -19,7 +19,7 @@ struct Threads {
     using Atomic = std::atomic<T>;
 
     static constexpr unsigned ways = 8;            // slots in a set
-    static constexpr unsigned sequence_bits = 23;  // a reader is deceived only by exactly 2^23 writes between two loads
+    static constexpr unsigned sequence_bits = 17;  // a reader is deceived only by exactly 2^17 writes between two loads
     static constexpr unsigned set_locks = 1024;
 
     /// Between two attempts of one operation: the holder of a lock needs nanoseconds, unless it was descheduled.
@@ -38,33 +38,20 @@ class SpinLock {
 public:
     using Flag = typename Sync::template Atomic<std::uint32_t>;
 
-    struct OnlyIfFree {};
-    static constexpr OnlyIfFree only_if_free{};
-
     /// Waits for the lock.
-    explicit SpinLock(Flag& lock) noexcept : lock_(&lock) {
+    explicit SpinLock(Flag& lock) noexcept : lock_(lock) {
         for (unsigned attempts = 0; lock.exchange(1, std::memory_order_acquire) != 0; ++attempts) {
             Sync::pause(attempts);
         }
     }
 
-    /// Does not wait: test whether it holds the lock.
-    SpinLock(Flag& lock, OnlyIfFree) noexcept
-        : lock_(lock.exchange(1, std::memory_order_acquire) == 0 ? &lock : nullptr) {}
-
     SpinLock(const SpinLock&) = delete;
     SpinLock& operator=(const SpinLock&) = delete;
 
-    ~SpinLock() {
-        if (lock_ != nullptr) {
-            lock_->store(0, std::memory_order_release);
-        }
-    }
-
-    explicit operator bool() const noexcept { return lock_ != nullptr; }
+    ~SpinLock() { lock_.store(0, std::memory_order_release); }
 
 private:
-    Flag* lock_;
+    Flag& lock_;
 };
 
 }  // namespace detail

@@ -49,6 +49,9 @@ struct WindowSlowness {
     constexpr WindowSlowness(std::uint64_t length, std::uint64_t limit) noexcept
         : window(exponent_of(length)), unit((exponent_of((length + limit - 1) / limit) + 1) / 2) {}
 
+    /// So many units take at most 2^of us.
+    [[nodiscard]] constexpr unsigned of(std::uint64_t units) const noexcept { return 2 * unit + exponent_of(units); }
+
     constexpr void raise_to(const WindowSlowness& other) noexcept {
         window = (std::max)(window, other.window);
         unit = (std::max)(unit, other.unit);

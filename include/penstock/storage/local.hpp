@@ -54,7 +54,7 @@ struct LocalRecord<Algorithm> {
 
 /// Keeps clients' states in a table of fixed size in this process. After construction it allocates nothing and starts
 /// no thread: inventing keys cannot exhaust memory. A state that is as good as fresh makes room for another; if there
-/// is no such, the one nearest to fresh does, which `evictions()` counts.
+/// is no such, the one with the smallest share of its limit in use does, which `evictions()` counts.
 class LocalStorage {
 public:
     struct Options {
@@ -130,7 +130,7 @@ public:
             return StoreError::none;
         }
         table_.update(
-            location.place, now, [&](Record & record) __attribute__((always_inline)) {
+            location.place, now, detail::payoff(plan), [&](Record & record) __attribute__((always_inline)) {
                 return step(record, op, location.key, plan, now, cost, max_wait, decision);
             });
         return StoreError::none;
@@ -171,6 +171,7 @@ public:
                 owner.changed |= step(
                     owner.record, Op::check, checks[i].key, *checks[i].plan, now, checks[i].cost, {}, decisions[i]);
                 allowed = allowed && decisions[i].allowed;
+                owner.payoff = (std::max)(owner.payoff, detail::payoff(*checks[i].plan));
                 changed = changed || owner.changed;
             }
             return allowed && changed;

@@ -4,8 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,14 +26,6 @@ struct Record {
     [[nodiscard]] Micros paid_off_at() const noexcept { return paid_off; }
 };
 
-template <std::size_t Words>
-struct Sized {
-    std::array<std::uint64_t, Words> words{};
-
-    [[nodiscard]] static Micros fresh_at() noexcept { return 0; }
-    [[nodiscard]] static Micros paid_off_at() noexcept { return 0; }
-};
-
 class Table {
 public:
     using Slots = SlotTable<Record>;
@@ -44,10 +34,11 @@ public:
         : slots_(std::make_unique<Slots::Slot[]>(8 * sets)), table_(slots_.get(), sets) {}
 
     [[nodiscard]] Slots& slots() { return table_; }
+    [[nodiscard]] Slots::Slot* first_slot() const { return slots_.get(); }
 
-    /// Counts a key, whose client is fresh again, or paid off, at a time.
-    void count(const Slots::Place& place, Micros fresh, Micros paid_off, Micros now = 0) {
-        table_.update(place, now, [&](Record& record) {
+    /// Counts a key, whose client is fresh again, or paid off, at a time, of a limit that takes 2^payoff us.
+    void count(const Slots::Place& place, Micros fresh, Micros paid_off, Micros now = 0, unsigned payoff = 0) {
+        table_.update(place, now, payoff, [&](Record& record) {
             record = {record.count + 1, fresh, paid_off};
             return true;
         });
@@ -55,7 +46,7 @@ public:
 
     [[nodiscard]] std::uint64_t counted(const Slots::Place& place) {
         std::uint64_t count = 0;
-        table_.update(place, 0, [&](Record& record) {
+        table_.update(place, 0, 0, [&](Record& record) {
             count = record.count;
             return false;
         });
@@ -73,14 +64,6 @@ private:
 };
 
 constexpr Micros forever = ~Micros{0};
-
-TEST_CASE("a slot is a multiple of 32 bytes, two to a cache line for a small record") {
-    static_assert(sizeof(SlotTable<Sized<3>>::Slot) == 32);
-    static_assert(sizeof(SlotTable<Sized<6>>::Slot) == 64);
-    static_assert(sizeof(SlotTable<Sized<9>>::Slot) == 96);
-    static_assert(sizeof(SlotTable<Sized<15>>::Slot) == 128);
-    static_assert(alignof(SlotTable<Sized<3>>::Slot) == 32);
-}
 
 TEST_CASE("a key is found again, and no other") {
     Table table(100);
@@ -156,6 +139,53 @@ TEST_CASE("of live clients the one that is paid off first makes room") {
     for (std::uint64_t key = 0; key < 20; ++key) {
         CHECK(table.counted(table.place(key)) == (key < 4 ? 0 : 1));
     }
+}
+
+TEST_CASE("of live clients the one with the smallest share of its limit to pay off makes room") {
+    Table table(2);
+    for (std::uint64_t key = 0; key < 16; ++key) {
+        const bool slow = key < 4;  // a hundredth of a long limit against most of a short one
+        table.count(table.place(key), forever, slow ? 10'000 : 900, 0, slow ? 20 : 10);
+    }
+    for (std::uint64_t key = 16; key < 20; ++key) {
+        table.count(table.place(key), forever, 1000, 0, 10);
+    }
+    CHECK(table.slots().evictions() == 4);
+    for (std::uint64_t key = 0; key < 20; ++key) {
+        CHECK(table.counted(table.place(key)) == (key < 4 ? 0 : 1));
+    }
+}
+
+TEST_CASE("a client's share is that of the longest limit it was under") {
+    Table table(2);
+    for (std::uint64_t key = 0; key < 16; ++key) {
+        table.count(table.place(key), forever, 900, 0, 10);
+    }
+    table.count(table.place(3), forever, 10'000, 0, 20);
+    table.count(table.place(3), forever, 10'000, 0, 10);
+    table.count(table.place(16), forever, 1000, 0, 10);
+    CHECK(table.counted(table.place(3)) == 0);
+    CHECK(table.counted(table.place(16)) == 1);
+}
+
+TEST_CASE("two keys that a look-up would take for each other have one record in a step") {
+    Table table(3);
+    auto one = table.place(1);
+    auto other = one;
+    other.sets[1] = one.sets[0] == table.first_slot() ? table.first_slot() + 8 : table.first_slot();
+    other.sets[1] = other.sets[1] == one.sets[1] ? table.first_slot() + 16 : other.sets[1];
+    REQUIRE(other.sets[1] != one.sets[1]);
+    std::vector<Table::Slots::Entry> entries(2);
+    entries[0].place = one;
+    entries[1].place = other;
+    table.slots().update_all(entries, 0, [&] {
+        CHECK(entries[1].same == &entries[0]);
+        entries[0].record = {2, forever, 1};
+        entries[0].changed = true;
+        return true;
+    });
+    CHECK(table.counted(one) == 2);
+    CHECK(table.counted(other) == 2);
 }
 
 TEST_CASE("clients that are never paid off make room all the same") {

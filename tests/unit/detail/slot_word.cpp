@@ -10,42 +10,67 @@ namespace {
 
 using Word = penstock::detail::SlotWord<4>;
 
-constexpr std::uint64_t longest = (std::uint64_t{1} << Word::fingerprint_bits) - 1;
+constexpr std::uint64_t longest = Word::fingerprint_of(~std::uint64_t{0});
+constexpr std::uint64_t some = Word::fingerprint_of(5);
+constexpr std::uint64_t another = Word::fingerprint_of(7);
 
-TEST_CASE("fingerprint and lock do not touch each other") {
-    const Word word = Word().written(longest);
+TEST_CASE("a fingerprint is the lower 40 bits of a hash, and never zero") {
+    CHECK(Word::fingerprint_of(1) != Word::fingerprint_of(2));
+    CHECK(Word::fingerprint_of(std::uint64_t{1} << 39) != Word::fingerprint_of(std::uint64_t{1} << 38));
+    CHECK(Word::fingerprint_of(std::uint64_t{1} << 40 | 5) == some);
+    CHECK(Word::fingerprint_of(0) != 0);
+    CHECK(Word::fingerprint_of(std::uint64_t{1} << 40) != 0);
+}
+
+/// A slot's word after a first client was put into it.
+constexpr Word word_of(std::uint64_t fingerprint, unsigned payoff = 0) {
+    return Word().given_to(fingerprint).written(payoff);
+}
+
+TEST_CASE("fingerprint, lock and payoff do not touch each other") {
+    const Word word = word_of(longest, 63);
     CHECK(word.fingerprint() == longest);
+    CHECK(word.payoff() == 63);
     CHECK_FALSE(word.locked());
     CHECK(word.lock().locked());
     CHECK(word.lock().fingerprint() == longest);
+    CHECK(word.lock().payoff() == 63);
 }
 
 TEST_CASE("a slot of zeros is empty and unlocked") {
     CHECK(Word().empty());
     CHECK_FALSE(Word().locked());
-    CHECK_FALSE(Word().written(1).empty());
+    CHECK_FALSE(word_of(some).empty());
 }
 
 TEST_CASE("every write gives another word, until the sequence has gone round") {
-    const Word first = Word().written(5);
+    const Word first = word_of(some);
     Word word = first;
     for (int i = 1; i < 1 << 4; ++i) {
-        word = word.lock().written(5);
+        word = word.written(0);
         CHECK(word.bits() != first.bits());
-        CHECK(word.fingerprint() == 5);
+        CHECK(word.fingerprint() == some);
         CHECK_FALSE(word.locked());
     }
-    CHECK(word.lock().written(5).bits() == first.bits());
+    CHECK(word.written(0).bits() == first.bits());
+}
+
+TEST_CASE("the payoff only rises until another client comes") {
+    const Word word = word_of(some, 7);
+    CHECK(word.written(3).payoff() == 7);
+    CHECK(word.written(9).payoff() == 9);
+    CHECK(word.given_to(another).written(3).payoff() == 3);
+    CHECK(word.emptied().payoff() == 0);
 }
 
 TEST_CASE("a slot that changes hands goes on with its sequence") {
-    const Word old = Word().written(1).written(1);
-    const Word taken = old.lock_for(7);
-    CHECK(taken.locked());
-    CHECK(taken.fingerprint() == 7);
-    CHECK(taken.written(7).bits() == old.written(7).bits());
-    CHECK(old.written(0).empty());
-    CHECK(old.written(0).bits() != 0);
+    const Word old = word_of(some).written(0);
+    const Word taken = old.given_to(another);
+    CHECK_FALSE(taken.empty());
+    CHECK(taken.fingerprint() == another);
+    CHECK(taken.written(0).bits() != word_of(another).bits());
+    CHECK(old.emptied().empty());
+    CHECK(old.emptied().bits() != 0);
 }
 
 }  // namespace

@@ -28,17 +28,6 @@ TEST_CASE("one thread at a time holds the lock") {
     CHECK(flag.load() == 0);
 }
 
-TEST_CASE("who does not wait learns that the lock is held, and leaves it held") {
-    std::atomic<std::uint32_t> flag{0};
-    {
-        const Lock first(flag, Lock::only_if_free);
-        CHECK(static_cast<bool>(first));
-        CHECK_FALSE(static_cast<bool>(Lock(flag, Lock::only_if_free)));
-        CHECK(flag.load() == 1);
-    }
-    CHECK(static_cast<bool>(Lock(flag, Lock::only_if_free)));
-}
-
 TEST_CASE("waiting spins first, then gives way") {
     Threads::pause(0);
     Threads::pause(1000);
