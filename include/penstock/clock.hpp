@@ -15,10 +15,7 @@ PENSTOCK_BEGIN_NAMESPACE
 
 /// Time since boot, never back, whatever is done to the wall clock. About 25 ns a reading. Thread-safe.
 struct SteadyClock {
-    [[nodiscard]] std::chrono::microseconds now() const noexcept {
-        return std::chrono::duration_cast<std::chrono::microseconds>(
-            std::chrono::steady_clock::now().time_since_epoch());
-    }
+    [[nodiscard]] std::chrono::microseconds now() const noexcept { return detail::steady_now(); }
 };
 
 /// Time since boot as of the system's last timer tick: up to 10 ms late, a few nanoseconds a reading. A limiter on it

@@ -59,14 +59,30 @@ inline void sleep_for(std::chrono::microseconds duration) noexcept {
 #endif
 }
 
+#if PENSTOCK_POSIX
+[[nodiscard]] inline std::chrono::microseconds read_clock(clockid_t clock) noexcept {
+    std::timespec time;
+    clock_gettime(clock, &time);
+    return std::chrono::seconds{time.tv_sec} +
+           std::chrono::microseconds{static_cast<std::uint32_t>(time.tv_nsec) / 1000};
+}
+#endif
+
+/// Steady time: what std::chrono::steady_clock reads, without the detour.
+[[nodiscard]] inline std::chrono::microseconds steady_now() noexcept {
+#if defined(__linux__)
+    return read_clock(CLOCK_MONOTONIC);
+#else
+    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch());
+#endif
+}
+
 /// Steady time at the resolution of the system's timer tick, which is cheaper to read where the system has it.
 [[nodiscard]] inline std::chrono::microseconds coarse_steady_now() noexcept {
 #if defined(CLOCK_MONOTONIC_COARSE)
-    std::timespec time;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-    return std::chrono::seconds{time.tv_sec} + std::chrono::microseconds{time.tv_nsec / 1000};
+    return read_clock(CLOCK_MONOTONIC_COARSE);
 #else
-    return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch());
+    return steady_now();
 #endif
 }
 
@@ -79,7 +95,7 @@ inline void sleep_for(std::chrono::microseconds duration) noexcept {
     }
     // Without a source of randomness the addresses and the time still differ from process to process.
     const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&bits));
-    const auto time = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    const auto time = static_cast<std::uint64_t>(steady_now().count());
     return address * 0x9e3779b97f4a7c15U ^ time;
 #else
     std::random_device device;

@@ -74,8 +74,10 @@ public:
 
     /// Asks for the cache lines in which the key most likely stands.
     void prefetch(const Place& place) const noexcept {
-        __builtin_prefetch(place.sets[0] + place.begins[0]);
-        __builtin_prefetch(place.sets[1] + place.begins[1]);
+        for (unsigned index = 0; index < near; index += slots_per_line) {
+            __builtin_prefetch(&slot_of(place, 0, index));
+            __builtin_prefetch(&slot_of(place, 1, index));
+        }
     }
 
     /// Runs `bool step(Record&)` on the key's record, or on a fresh one, and keeps the record if it returns true. The
@@ -156,7 +158,7 @@ public:
 
 private:
     static constexpr unsigned slots_per_line = sizeof(Slot) >= 64 ? 1 : 64 / sizeof(Slot);
-    static constexpr unsigned near = slots_per_line < ways ? slots_per_line : ways;
+    static constexpr unsigned near = (std::min)((std::max)(slots_per_line, 2U), ways);
 
     struct Found {
         Slot* slot = nullptr;
