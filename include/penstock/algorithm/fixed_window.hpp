@@ -77,7 +77,6 @@ public:
                 "FixedWindow.offset", std::to_string(offset) + " us", "-35184372088832 us to 35184372088832 us");
         }
         slowness_ = detail::WindowSlowness(length(), fixed.limit);
-        payoff_ = slowness_.of(fixed.limit);
     }
 
     [[nodiscard]] constexpr const FixedWindow& algorithm() const noexcept { return algorithm_; }
@@ -86,7 +85,7 @@ public:
     [[nodiscard]] constexpr bool staggered() const noexcept { return algorithm_.align == Align::staggered; }
 
     /// A window's units are back, at their average rate, within 2^payoff us.
-    [[nodiscard]] constexpr unsigned payoff() const noexcept { return payoff_; }
+    [[nodiscard]] constexpr unsigned payoff() const noexcept { return slowness_.of(algorithm_.limit); }
 
 private:
     friend struct FixedWindow;
@@ -97,7 +96,6 @@ private:
 
     FixedWindow algorithm_;
     detail::WindowSlowness slowness_;
-    unsigned payoff_ = 0;
 };
 
 constexpr detail::Counts FixedWindow::counts(const State& state,

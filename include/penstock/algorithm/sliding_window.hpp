@@ -73,7 +73,6 @@ public:
         detail::validate_period("SlidingWindow.window", sliding.window);
         detail::validate_align("SlidingWindow.align", sliding.align);
         slowness_ = detail::WindowSlowness(length(), sliding.limit);
-        payoff_ = slowness_.of(sliding.limit);
     }
 
     [[nodiscard]] constexpr const SlidingWindow& algorithm() const noexcept { return algorithm_; }
@@ -82,7 +81,7 @@ public:
     [[nodiscard]] constexpr bool staggered() const noexcept { return algorithm_.align == Align::staggered; }
 
     /// A window's units are back, at their average rate, within 2^payoff us.
-    [[nodiscard]] constexpr unsigned payoff() const noexcept { return payoff_; }
+    [[nodiscard]] constexpr unsigned payoff() const noexcept { return slowness_.of(algorithm_.limit); }
 
 private:
     friend struct SlidingWindow;
@@ -93,7 +92,6 @@ private:
 
     SlidingWindow algorithm_;
     detail::WindowSlowness slowness_;
-    unsigned payoff_ = 0;
 };
 
 constexpr detail::Counts SlidingWindow::counts(const State& state,
