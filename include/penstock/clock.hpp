@@ -58,6 +58,10 @@ namespace detail {
 /// A time that all copies of a handle share.
 class SharedTime {
 public:
+    SharedTime() = default;
+    SharedTime(const SharedTime&) = default;  // no move: what is moved from still tells the time
+    SharedTime& operator=(const SharedTime&) = default;
+
     [[nodiscard]] std::chrono::microseconds load() const noexcept {
         return std::chrono::microseconds{time_->load(std::memory_order_relaxed)};
     }

@@ -44,8 +44,9 @@ inline constexpr std::size_t largest_state = 120;
 /// - optional `static Micros fresh_at(const State&) noexcept`: from when on the state is as good as fresh under every
 ///   plan it was used with; 0 if it is. Without it the storage keeps beside the state what `reset_after` said last.
 /// - optional `static Micros paid_off_at(const State&) noexcept`: when what was used is paid off, and with it `unsigned
-///   payoff() const noexcept` of the plan: a full limit is paid off within 2^payoff us. When there is no room for a new
-///   client, the one with the smallest share of its limit to pay off makes place; without them, the first to be fresh.
+///   payoff() const noexcept` of the plan: how long a full limit takes, as four times the logarithm to base 2 of its
+///   microseconds, at most 255. When there is no room for a new client, the one with the smallest share of its limit to
+///   pay off makes place; without them, the first to be fresh.
 /// The parameters are the base of their plan, so the struct must not be final.
 template <class T>
 concept Algorithm = requires(typename T::State& state, const Plan<T>& plan) {

@@ -135,7 +135,8 @@ public:
     }
 
     /// Blocks until the request may pass, at most `max_wait` of real time, and takes `cost`; returns the rejection at
-    /// once if the wait would be longer. Token buckets reserve a turn; others sleep for retry_after and check again.
+    /// once if the wait would be longer. Token buckets reserve a turn, so they also reject at once while those who wait
+    /// already owe a full limit; others sleep for retry_after and check again.
     /// Made for clocks that run: on a ManualClock the sleep is as long and changes nothing.
     Decision wait_for(std::string_view key, std::chrono::microseconds max_wait, std::uint64_t cost = 1) noexcept {
         return wait_for(key, plan_.load().plan(), max_wait, cost);

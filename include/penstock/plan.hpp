@@ -82,12 +82,28 @@ template <class AnyPlan>
     }
 }
 
-/// A full limit of the plan is paid off (see `paid_off_at` in concepts.hpp) within 2^payoff us, at most 2^63; 0 if it
-/// does not tell.
+/// A time in one byte: (1 + its lower two bits / 4) x 2^(its upper six) microseconds. The longer, the larger.
+struct Payoff {
+    /// Of `units`, at least one, that take 2^slowness us each: rounded up, by less than a quarter.
+    [[nodiscard]] static constexpr unsigned of(std::uint64_t units, unsigned slowness) noexcept {
+        const auto exponent = static_cast<unsigned>(std::bit_width(units)) - 1;
+        const unsigned low = exponent < 2 ? 0 : exponent - 2;
+        const std::uint64_t up = (std::uint64_t{1} << low) - 1;
+        const std::uint64_t quarters = exponent < 2 ? units << (2 - exponent) : (units + up) >> low;
+        return 4 * (exponent + slowness) + static_cast<unsigned>(quarters - 4);  // 8 are the next exponent's 4
+    }
+
+    /// A time of at most 2^53 us as a share of it, in 256ths.
+    [[nodiscard]] static constexpr std::uint64_t share(Micros time, unsigned payoff) noexcept {
+        return (time << 8 >> payoff / 4) * 4 / (4 + payoff % 4);
+    }
+};
+
+/// How long a full limit of the plan takes to be paid off (see `paid_off_at` in concepts.hpp); 0 if it does not tell.
 template <class AnyPlan>
 [[nodiscard]] constexpr unsigned payoff(const AnyPlan& plan) noexcept {
     if constexpr (requires { plan.payoff(); }) {
-        return plan.payoff() & 63U;
+        return plan.payoff();
     } else {
         return 0;
     }

@@ -55,6 +55,9 @@ struct Setting {
 constexpr TokenBucket fast{.capacity = 10, .refill = per_second(10)};
 constexpr TokenBucket slow{.capacity = 10, .refill = per_hour(10)};
 
+constexpr TokenBucket slow_16{.capacity = 16, .refill = per_hour(16)};
+constexpr TokenBucket slow_17{.capacity = 17, .refill = per_hour(17)};
+
 constexpr std::uint64_t clients = 1000;
 
 /// Numbers of the limited clients' keys, far from those of the flood.
@@ -218,6 +221,11 @@ TEST_CASE("a flood under one plan for all frees nobody who is limited") {
     CHECK(kept_through({"fast plan for all, keys used once, 50 times as many", fast, 1, fast, 50, 50}) == clients);
     CHECK(kept_through({"slow plan for all, keys used once", slow, 1, slow, 200}) == clients);
     CHECK(kept_through({"slow plan for all, keys used to 6 of 10", slow, 6, slow, 200}) == clients);
+}
+
+TEST_CASE("a flood that uses a smaller share of its limit frees nobody who has used up another") {
+    CHECK(kept_through({"slow plans, keys used to 10 of 16, limited at 17", slow_16, 10, slow_17, 200}) == clients);
+    CHECK(kept_through({"slow plans, keys used to 10 of 17, limited at 16", slow_17, 10, slow_16, 200}) == clients);
 }
 
 TEST_CASE("a flood under a fast plan frees nobody who is limited by a slow one") {

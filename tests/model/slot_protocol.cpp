@@ -457,9 +457,9 @@ private:
         return table_.place({first_set | static_cast<unsigned char>(key), ~first_set});
     }
 
-    static char key_of(std::uint64_t fingerprint) {
+    [[nodiscard]] char key_of(std::uint64_t fingerprint) const {
         char key = 'A';
-        while (Table::Word::fingerprint_of(static_cast<unsigned char>(key)) != fingerprint) {
+        while (place(key).fingerprint != fingerprint) {
             ++key;
         }
         return key;

@@ -74,4 +74,22 @@ TEST_CASE("only a plan that says so wants the key's phase") {
     CHECK(penstock::detail::is_staggered(penstock::plan(Staggered{.wanted = true})));
 }
 
+TEST_CASE("a time in one byte is rounded up by less than a quarter, and grows with the time") {
+    using penstock::detail::Payoff;
+    CHECK(Payoff::of(1, 0) == 0);
+    CHECK(Payoff::of(1, 20) == 80);
+    CHECK(Payoff::of(16, 0) == 16);
+    CHECK(Payoff::of(17, 0) == 17);
+    CHECK(Payoff::of(31, 0) == 20);
+    for (std::uint64_t units = 1; units < 10'000; ++units) {
+        const unsigned payoff = Payoff::of(units, 3);
+        CHECK(payoff >= Payoff::of(units - (units > 1 ? 1 : 0), 3));
+        const std::uint64_t whole = Payoff::share(units << 3, payoff);
+        CHECK(whole <= 256);
+        CHECK(whole >= 204);
+    }
+    CHECK(Payoff::share(penstock::detail::end_of_time, 0) > 0);
+    CHECK(Payoff::of(penstock::detail::largest_limit, 15) <= 255);
+}
+
 }  // namespace

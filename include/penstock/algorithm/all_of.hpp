@@ -208,7 +208,7 @@ public:
         (std::index_sequence_for<Parts...>{});
     }
 
-    /// What was taken from every part that tells is paid off within 2^payoff us.
+    /// How long what was taken from the parts takes, as in detail::Payoff: the longest of them.
     [[nodiscard]] constexpr unsigned payoff() const noexcept {
         return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
             unsigned longest = 0;

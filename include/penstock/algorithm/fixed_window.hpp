@@ -84,8 +84,8 @@ public:
     /// Whether the steps want the key's phase.
     [[nodiscard]] constexpr bool staggered() const noexcept { return algorithm_.align == Align::staggered; }
 
-    /// A window's units are back, at their average rate, within 2^payoff us.
-    [[nodiscard]] constexpr unsigned payoff() const noexcept { return slowness_.of(algorithm_.limit); }
+    /// How long a window's units take at their average rate, as in detail::Payoff.
+    [[nodiscard]] constexpr unsigned payoff() const noexcept { return slowness_.payoff_of(algorithm_.limit); }
 
 private:
     friend struct FixedWindow;

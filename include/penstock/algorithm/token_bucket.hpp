@@ -132,7 +132,7 @@ public:
         const auto [time, rest] = fits ? detail::divide(twice, tokens_) : detail::Division{detail::end_of_time, 0};
         horizon_ = time + (rest > 0 ? 1 : 0);
         slowness_ = detail::exponent_of((interval_ + tokens_ - 1) / tokens_);
-        payoff_ = slowness_ + detail::exponent_of(bucket.capacity);
+        payoff_ = detail::Payoff::of(bucket.capacity, slowness_);
         if (horizon_ >= detail::end_of_time) {
             detail::throw_invalid("TokenBucket.capacity",
                                   std::to_string(bucket.capacity) + " at a refill of " + std::to_string(count) +
@@ -143,7 +143,7 @@ public:
 
     [[nodiscard]] constexpr const TokenBucket& algorithm() const noexcept { return algorithm_; }
 
-    /// A full bucket's tokens are back within 2^payoff us.
+    /// How long a full bucket's tokens take, as in detail::Payoff.
     [[nodiscard]] constexpr unsigned payoff() const noexcept { return payoff_; }
 
 private:

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #if __has_include(<sys/mman.h>)
@@ -26,7 +27,8 @@ class Pages {
 public:
     /// Throws std::bad_alloc if the system refuses; without exceptions the process aborts. With `prefault` all pages
     /// are touched at once.
-    explicit Pages(std::size_t bytes, bool prefault = false) : size_(bytes + alignment(bytes)), begin_(map(size_)) {
+    explicit Pages(std::uint64_t bytes, bool prefault = false)
+        : size_(size_for(bytes)), begin_(size_ == 0 ? nullptr : map(size_)) {
         if (begin_ == nullptr) {
 #if PENSTOCK_EXCEPTIONS
             throw std::bad_alloc();
@@ -38,7 +40,8 @@ public:
         data_ = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(begin_) + mask) & ~mask);
 #if PENSTOCK_MMAP && PENSTOCK_HUGE_PAGES && defined(MADV_HUGEPAGE)
         if (alignment(bytes) == large_page) {
-            madvise(data_, bytes, MADV_HUGEPAGE);  // a wish: without it all works, only slower
+            madvise(
+                data_, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a wish: without it all works, only slower
         }
 #endif
         for (std::size_t touched = 0; prefault && touched < bytes; touched += small_page) {
@@ -66,7 +69,13 @@ private:
     static constexpr std::size_t small_page = 4096;
     static constexpr std::size_t cache_line = 64;
 
-    [[nodiscard]] static constexpr std::size_t alignment(std::size_t bytes) noexcept {
+    /// With room to align it; 0 if no system has that much.
+    [[nodiscard]] static constexpr std::size_t size_for(std::uint64_t bytes) noexcept {
+        constexpr std::uint64_t most = (std::numeric_limits<std::size_t>::max)() / 2;
+        return bytes > most ? 0 : static_cast<std::size_t>(bytes) + alignment(bytes);
+    }
+
+    [[nodiscard]] static constexpr std::size_t alignment(std::uint64_t bytes) noexcept {
         return bytes >= large_page ? large_page : cache_line;
     }
 

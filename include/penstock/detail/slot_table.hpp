@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 PENSTOCK_BEGIN_NAMESPACE
 
@@ -30,7 +31,7 @@ namespace detail {
 /// A key may stand in two sets of eight slots (two choices): at 70% fill fewer than one key in a million finds both
 /// full. Each set has a place where its search begins, so that most keys are found in one or two cache lines.
 ///
-/// Whoever writes says how long a full limit of the client takes: it is paid off within 2^payoff us.
+/// Whoever writes says how long a full limit of the client takes: `payoff`, as in Payoff.
 template <class Record, class Sync = Threads>
 class SlotTable {
     template <class T>
@@ -67,7 +68,7 @@ public:
             second = first + 1 == sets_ ? 0 : first + 1;
         }
         return {
-            .fingerprint = Word::fingerprint_of(hash.first),
+            .fingerprint = Word::fingerprint_of(hash.first ^ hash.second >> 32),
             .sets = {slots_ + first * ways, slots_ + second * ways},
             .begins = {static_cast<unsigned>(hash.second % ways), static_cast<unsigned>(hash.second / ways % ways)}};
     }
@@ -110,9 +111,9 @@ public:
 
     private:
         friend class SlotTable;
-        Slot* slot = nullptr;
-        Word word{};
-        bool taken = false;  // for this key, which had none
+        Slot* slot_ = nullptr;
+        Word word_{};
+        bool taken_ = false;  // for this key, which had none
     };
 
     /// As many as a key has slots to choose from, so that there is always one left for the last of them.
@@ -214,12 +215,15 @@ private:
         return true;
     }
 
+    /// Which record makes room first: the one with the least to pay off, as a share of its limit, then as a time.
+    using Rank = std::pair<std::uint64_t, Micros>;
+
     struct Room {
         Slot* slot = nullptr;
         Word word;  // as it was; after take_room as it was for the new client
         bool live = false;
         bool near = false;  // free, and in the lines that were prefetched
-        std::uint64_t rank = ~std::uint64_t{0};
+        Rank rank{~std::uint64_t{0}, 0};
         unsigned free = 0;  // slots of the set that are empty or hold what is as good as fresh
     };
 
@@ -270,7 +274,7 @@ private:
             const bool live = !word.empty() && record.fresh_at() > now;
             room.free += live ? 0 : 1;
             // Empty slots come first, then expired ones, whose clients may yet come under a slower plan.
-            const std::uint64_t rank = live ? 2 + share(record, word, now) : (word.empty() ? 0 : 1);
+            const Rank rank = live ? rank_of_live(record, word, now) : Rank{word.empty() ? 0 : 1, 0};
             if (rank < room.rank) {
                 room = {&slot, word, live, !live && index < near, rank, room.free};
             }
@@ -278,10 +282,10 @@ private:
         return room;
     }
 
-    /// What the client has to pay off, in 1024ths of a full limit.
-    [[nodiscard]] static std::uint64_t share(const Record& record, Word word, Micros now) noexcept {
+    [[nodiscard]] static Rank rank_of_live(const Record& record, Word word, Micros now) noexcept {
         const Micros due = (std::min)(record.paid_off_at(), end_of_time);
-        return (due > now ? due - now : 0) << 10 >> word.payoff();
+        const Micros left = due > now ? due - now : 0;
+        return {2 + Payoff::share(left, word.payoff()), left};
     }
 
     [[nodiscard]] static bool read_all(std::span<Entry> entries) noexcept {
@@ -290,9 +294,9 @@ private:
                 std::find_if(entries.data(), &entry, [&](const Entry& e) { return e.place.meets(entry.place); });
             entry.same = earlier == &entry ? nullptr : earlier;
             const Found found = entry.same == nullptr ? find(entry.place) : Found{};
-            entry.slot = found.slot;
-            entry.word = found.word;
-            entry.taken = false;
+            entry.slot_ = found.slot;
+            entry.word_ = found.word;
+            entry.taken_ = false;
             entry.record = Record{};
             entry.changed = false;
             entry.payoff = 0;
@@ -307,13 +311,13 @@ private:
     /// a slot are looked for again first, while the words that are compared last have not changed.
     [[nodiscard]] static bool unchanged(std::span<const Entry> entries) noexcept {
         return still_absent(entries) && std::all_of(entries.begin(), entries.end(), [](const Entry& entry) {
-                   return entry.slot == nullptr || entry.slot->load().bits() == entry.word.bits();
+                   return entry.slot_ == nullptr || entry.slot_->load().bits() == entry.word_.bits();
                });
     }
 
     [[nodiscard]] static bool still_absent(std::span<const Entry> entries) noexcept {
         return std::all_of(entries.begin(), entries.end(), [](const Entry& entry) {
-            return entry.slot != nullptr || entry.same != nullptr || find(entry.place).slot == nullptr;
+            return entry.slot_ != nullptr || entry.same != nullptr || find(entry.place).slot == nullptr;
         });
     }
 
@@ -323,7 +327,7 @@ private:
         std::array<Entry*, most_entries> order;
         std::size_t count = 0;
         for (Entry& entry : entries) {
-            if (entry.slot != nullptr || entry.changed) {
+            if (entry.slot_ != nullptr || entry.changed) {
                 std::size_t at = count++;
                 for (; at > 0 && goes_before(entry, *order[at - 1]); --at) {
                     order[at] = order[at - 1];
@@ -343,31 +347,31 @@ private:
             return false;
         }
         for (Entry* entry : needed) {
-            entry->slot->publish(entry->word.written(entry->payoff), entry->record);
+            entry->slot_->publish(entry->word_.written(entry->payoff), entry->record);
         }
         return true;
     }
 
     [[nodiscard]] static bool goes_before(const Entry& a, const Entry& b) noexcept {
-        return a.slot != nullptr && (b.slot == nullptr || a.slot < b.slot);
+        return a.slot_ != nullptr && (b.slot_ == nullptr || a.slot_ < b.slot_);
     }
 
     [[nodiscard]] bool try_lock(Entry& entry, Micros now) noexcept {
-        if (entry.slot != nullptr) {
-            return entry.slot->exchange(entry.word, entry.word.lock());
+        if (entry.slot_ != nullptr) {
+            return entry.slot_->exchange(entry.word_, entry.word_.lock());
         }
         const SpinLock<Sync> lock(set_lock(entry.place));
         const Room room = take_room(entry.place, now);
-        entry.slot = room.slot;
-        entry.word = room.word;
-        entry.taken = true;
+        entry.slot_ = room.slot;
+        entry.word_ = room.word;
+        entry.taken_ = true;
         return room.slot != nullptr;
     }
 
     /// Unlocks a slot that was not written. One taken for a new key is left empty: meanwhile its old key may have got
     /// another.
     static void unlock(const Entry& entry) noexcept {
-        entry.slot->store(entry.taken ? entry.word.emptied() : entry.word);
+        entry.slot_->store(entry.taken_ ? entry.word_.emptied() : entry.word_);
     }
 
     [[nodiscard]] Atomic<std::uint32_t>& set_lock(const Place& place) noexcept {
@@ -377,7 +381,8 @@ private:
 
     Slot* slots_;
     std::uint64_t sets_;
-    Atomic<std::uint64_t> evictions_{0};
+    // What a flood writes on every check stands apart from what every check reads.
+    alignas(64) Atomic<std::uint64_t> evictions_{0};
     std::array<Atomic<std::uint32_t>, Sync::set_locks> set_locks_{};
 };
 

@@ -11,7 +11,7 @@ PENSTOCK_BEGIN_NAMESPACE
 
 namespace detail {
 
-/// A slot's word, from the top: sequence (17 bits), fingerprint 40 bits (0: empty), lock 1 bit, payoff 6 bits.
+/// A slot's word, from the top: sequence (17 bits), fingerprint 38 bits (0: empty), lock 1 bit, payoff 8 bits.
 /// Comparing and exchanging it checks that the slot still holds what was read and takes its lock, in one instruction.
 template <unsigned SequenceBits>
 class SlotWord {
@@ -30,7 +30,7 @@ public:
     [[nodiscard]] constexpr bool empty() const noexcept { return fingerprint() == 0; }
     [[nodiscard]] constexpr bool locked() const noexcept { return (bits_ & lock_bit) != 0; }
 
-    /// A full limit of the client is paid off within 2^payoff us, under any plan so far.
+    /// How long a full limit of the client takes to be paid off, as in detail::Payoff; the longest of all plans so far.
     [[nodiscard]] constexpr unsigned payoff() const noexcept { return static_cast<unsigned>(bits_ & payoff_mask); }
 
     [[nodiscard]] constexpr SlotWord lock() const noexcept { return SlotWord(bits_ | lock_bit); }
@@ -40,7 +40,7 @@ public:
         return SlotWord((bits_ & sequence_mask) | fingerprint);
     }
 
-    /// What follows an unlocked word after a write under a plan of that payoff, at most 63: a sequence later, so that
+    /// What follows an unlocked word after a write under a plan of that payoff, at most 255: a sequence later, so that
     /// whoever read before learns of it.
     [[nodiscard]] constexpr SlotWord written(unsigned payoff) const noexcept {
         std::uint64_t next = bits_ + sequence_step;
@@ -56,8 +56,8 @@ public:
     }
 
 private:
-    static constexpr unsigned payoff_bits = 6;
-    static constexpr unsigned fingerprint_bits = 40;
+    static constexpr unsigned payoff_bits = 8;
+    static constexpr unsigned fingerprint_bits = 38;
     static constexpr unsigned fingerprint_shift = payoff_bits + 1;
 
     static constexpr std::uint64_t payoff_mask = (std::uint64_t{1} << payoff_bits) - 1;

@@ -49,8 +49,9 @@ struct WindowSlowness {
     constexpr WindowSlowness(std::uint64_t length, std::uint64_t limit) noexcept
         : window(exponent_of(length)), unit((exponent_of((length + limit - 1) / limit) + 1) / 2) {}
 
-    /// So many units take at most 2^of us.
-    [[nodiscard]] constexpr unsigned of(std::uint64_t units) const noexcept { return 2 * unit + exponent_of(units); }
+    [[nodiscard]] constexpr unsigned payoff_of(std::uint64_t units) const noexcept {
+        return Payoff::of(units, 2 * unit);
+    }
 
     constexpr void raise_to(const WindowSlowness& other) noexcept {
         window = (std::max)(window, other.window);

@@ -83,7 +83,7 @@ public:
     LocalStorage() : LocalStorage(Options{}) {}
 
     /// The bounds are checked when a limiter is made of it: std::invalid_argument names the option, std::bad_alloc
-    /// means that the system has not that much address space.
+    /// means that the system refuses that much memory.
     explicit LocalStorage(const Options& options) : options_(options) {}
 
 private:

@@ -38,6 +38,7 @@ TEST_CASE("memory that was backed at once is zeroed all the same") {
 
 TEST_CASE("more than there is address space for is refused") {
     CHECK_THROWS_AS(Pages(std::size_t{1} << 62), std::bad_alloc);
+    CHECK_THROWS_AS(Pages(~std::uint64_t{0}), std::bad_alloc);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ public:
     [[nodiscard]] Slots& slots() { return table_; }
     [[nodiscard]] Slots::Slot* first_slot() const { return slots_.get(); }
 
-    /// Counts a key, whose client is fresh again, or paid off, at a time, of a limit that takes 2^payoff us.
+    /// Counts a key, whose client is fresh again, or paid off, at a time, of a limit that takes 2^(payoff / 4) us.
     void count(const Slots::Place& place, Micros fresh, Micros paid_off, Micros now = 0, unsigned payoff = 0) {
         table_.update(place, now, payoff, [&](Record& record) {
             record = {record.count + 1, fresh, paid_off};
@@ -145,10 +145,10 @@ TEST_CASE("of live clients the one with the smallest share of its limit to pay o
     Table table(2);
     for (std::uint64_t key = 0; key < 16; ++key) {
         const bool slow = key < 4;  // a hundredth of a long limit against most of a short one
-        table.count(table.place(key), forever, slow ? 10'000 : 900, 0, slow ? 20 : 10);
+        table.count(table.place(key), forever, slow ? 10'000 : 900, 0, slow ? 80 : 40);
     }
     for (std::uint64_t key = 16; key < 20; ++key) {
-        table.count(table.place(key), forever, 1000, 0, 10);
+        table.count(table.place(key), forever, 1000, 0, 40);
     }
     CHECK(table.slots().evictions() == 4);
     for (std::uint64_t key = 0; key < 20; ++key) {
@@ -159,11 +159,11 @@ TEST_CASE("of live clients the one with the smallest share of its limit to pay o
 TEST_CASE("a client's share is that of the longest limit it was under") {
     Table table(2);
     for (std::uint64_t key = 0; key < 16; ++key) {
-        table.count(table.place(key), forever, 900, 0, 10);
+        table.count(table.place(key), forever, 900, 0, 40);
     }
-    table.count(table.place(3), forever, 10'000, 0, 20);
-    table.count(table.place(3), forever, 10'000, 0, 10);
-    table.count(table.place(16), forever, 1000, 0, 10);
+    table.count(table.place(3), forever, 10'000, 0, 80);
+    table.count(table.place(3), forever, 10'000, 0, 40);
+    table.count(table.place(16), forever, 1000, 0, 40);
     CHECK(table.counted(table.place(3)) == 0);
     CHECK(table.counted(table.place(16)) == 1);
 }

@@ -14,12 +14,12 @@ constexpr std::uint64_t longest = Word::fingerprint_of(~std::uint64_t{0});
 constexpr std::uint64_t some = Word::fingerprint_of(5);
 constexpr std::uint64_t another = Word::fingerprint_of(7);
 
-TEST_CASE("a fingerprint is the lower 40 bits of a hash, and never zero") {
+TEST_CASE("a fingerprint is the lower 38 bits of a hash, and never zero") {
     CHECK(Word::fingerprint_of(1) != Word::fingerprint_of(2));
-    CHECK(Word::fingerprint_of(std::uint64_t{1} << 39) != Word::fingerprint_of(std::uint64_t{1} << 38));
-    CHECK(Word::fingerprint_of(std::uint64_t{1} << 40 | 5) == some);
+    CHECK(Word::fingerprint_of(std::uint64_t{1} << 37) != Word::fingerprint_of(std::uint64_t{1} << 36));
+    CHECK(Word::fingerprint_of(std::uint64_t{1} << 38 | 5) == some);
     CHECK(Word::fingerprint_of(0) != 0);
-    CHECK(Word::fingerprint_of(std::uint64_t{1} << 40) != 0);
+    CHECK(Word::fingerprint_of(std::uint64_t{1} << 38) != 0);
 }
 
 /// A slot's word after a first client was put into it.
@@ -28,13 +28,13 @@ constexpr Word word_of(std::uint64_t fingerprint, unsigned payoff = 0) {
 }
 
 TEST_CASE("fingerprint, lock and payoff do not touch each other") {
-    const Word word = word_of(longest, 63);
+    const Word word = word_of(longest, 255);
     CHECK(word.fingerprint() == longest);
-    CHECK(word.payoff() == 63);
+    CHECK(word.payoff() == 255);
     CHECK_FALSE(word.locked());
     CHECK(word.lock().locked());
     CHECK(word.lock().fingerprint() == longest);
-    CHECK(word.lock().payoff() == 63);
+    CHECK(word.lock().payoff() == 255);
 }
 
 TEST_CASE("a slot of zeros is empty and unlocked") {
