@@ -15,12 +15,16 @@ PENSTOCK_BEGIN_NAMESPACE
 
 /// Time since boot, never back, whatever is done to the wall clock. About 25 ns a reading. Thread-safe.
 struct SteadyClock {
+    static constexpr bool counts_from_boot = true;
+
     [[nodiscard]] std::chrono::microseconds now() const noexcept { return detail::steady_now(); }
 };
 
 /// Time since boot as of the system's last timer tick: up to 10 ms late, a few nanoseconds a reading. A limiter on it
 /// is exact in that time: what it promises to the microsecond holds by this clock. Thread-safe.
 struct CoarseClock {
+    static constexpr bool counts_from_boot = true;
+
     [[nodiscard]] std::chrono::microseconds now() const noexcept { return detail::coarse_steady_now(); }
 };
 
@@ -83,6 +87,8 @@ private:
 /// keeps one and gives the limiter another. Starts at the steady time of its making. Thread-safe.
 class CachedClock {
 public:
+    static constexpr bool counts_from_boot = true;
+
     CachedClock() { tick(); }
 
     [[nodiscard]] std::chrono::microseconds now() const noexcept { return time_.load(); }
@@ -109,6 +115,16 @@ public:
 
 private:
     detail::SharedTime time_;
+};
+
+/// The store's own clock: the time at which it decides. Processes that share a store need no common clock, then. The
+/// clock of storages that have one; with others it does not compile. Its `now()` stands for that time and is none.
+struct ServerClock {
+    static constexpr bool is_the_stores = true;
+
+    [[nodiscard]] static constexpr std::chrono::microseconds now() noexcept {
+        return (std::chrono::microseconds::min)();
+    }
 };
 
 PENSTOCK_END_NAMESPACE

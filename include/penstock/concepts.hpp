@@ -111,6 +111,13 @@ inline constexpr bool binds = std::is_constructible_v<BoundOf<Storage, Algorithm
 ///   constructible for batches. The limiter calls it before it reads the clock, and for all of a batch first, so that
 ///   the memory has time to answer.
 /// - optional `DefaultClock`: the clock of a limiter that was given none; otherwise SteadyClock.
+/// - optional `static constexpr bool is_shared = true`: other processes have the same states, so clocks that count from
+///   the boot of a machine do not compile with it, and ServerClock does: then `now` is `store_time`.
+/// - optional `apply(std::span<const Check>, plan, now, std::span<Decision>, std::span<StoreError>)`: a batch, whose
+///   latencies overlap.
+/// - optional `Decision failed(StoreError) const noexcept`: what an error means; otherwise the request may pass.
+/// - optional `async_apply(op, key, plan, now, cost, handler)` and `awaitable(op, key, plan, now, cost)`, for the
+///   limiter's async_check.
 template <class T, class A>
 concept Storage = requires(detail::BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
     requires detail::binds<T, A>;
@@ -187,6 +194,32 @@ template <class T, class A>
 concept HasApply = requires(BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
     bound.apply(Op::check, std::string_view{}, plan, Micros{}, 1, never, decision);
 };
+
+template <class T>
+inline constexpr bool is_shared = requires {
+    requires T::is_shared;
+};
+
+template <class T>
+inline constexpr bool counts_from_boot = requires {
+    requires T::counts_from_boot;
+};
+
+template <class T>
+inline constexpr bool is_the_stores = requires {
+    requires T::is_the_stores;
+};
+
+template <class Storage, class Clock>
+consteval bool explain_time() {
+    static_assert(
+        !is_shared<Storage> || !counts_from_boot<Clock>,
+        "penstock: this clock counts from the boot of a machine; a storage that several processes share needs "
+        "ServerClock or SystemClock");
+    static_assert(is_shared<Storage> || !is_the_stores<Clock>,
+                  "penstock: ServerClock needs a storage with a server, such as RedisStorage");
+    return true;
+}
 
 template <class T, class A>
 consteval bool explain_storage() {

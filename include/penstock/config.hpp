@@ -28,6 +28,11 @@
 #define PENSTOCK_HUGE_PAGES 1
 #endif
 
+// 1: connections to Redis may use TLS, through OpenSSL. 0: they may not. The CMake target penstock::redis sets it.
+#ifndef PENSTOCK_OPENSSL
+#define PENSTOCK_OPENSSL 0
+#endif
+
 // What runs on every check is one function once compiled: a Decision that travels through memory from function to
 // function costs a third of a check, since processors wait before they load in wide pieces what was stored in narrow
 // ones.

@@ -59,6 +59,7 @@ class Limiter {
     static_assert(detail::explain_algorithm<Algorithm>());
     static_assert(detail::explain_storage<Storage, Algorithm>());
     static_assert(detail::explain_clock<Clock>());
+    static_assert(detail::explain_time<Storage, Clock>());
 
     using Bound = typename Storage::template Bound<Algorithm>;
 
@@ -86,6 +87,28 @@ public:
         check(plan_.load().plan(), checks, decisions);
     }
     void check(const PlanType& plan, std::span<const Check> checks, std::span<Decision> decisions) noexcept;
+
+    /// Asks without waiting: `handler(Decision)` is called exactly once, on the thread of the storage, and must neither
+    /// throw nor block; the key is copied. For storages that can, such as RedisStorage.
+    template <class Handler>
+    void async_check(std::string_view key, std::uint64_t cost, Handler handler) noexcept {
+        async_check(key, plan_.load().plan(), cost, std::move(handler));
+    }
+    template <class Handler>
+    void async_check(std::string_view key, const PlanType& plan, std::uint64_t cost, Handler handler) noexcept {
+        static_assert(asynchronous, "penstock: async_check needs a storage that is asked over a network");
+        storage_.async_apply(Op::check, key, plan, now(), cost, std::move(handler));
+    }
+
+    /// `co_await limiter.async_check(key)` gives the Decision; the coroutine goes on on the thread of the storage. Key
+    /// and limiter must live until then.
+    [[nodiscard]] auto async_check(std::string_view key, std::uint64_t cost = 1) noexcept {
+        return async_check(key, plan_.load().plan(), cost);
+    }
+    [[nodiscard]] auto async_check(std::string_view key, const PlanType& plan, std::uint64_t cost = 1) noexcept {
+        static_assert(asynchronous, "penstock: async_check needs a storage that is asked over a network");
+        return storage_.awaitable(Op::check, key, plan, now(), cost);
+    }
 
     /// What `check` would answer, taking nothing.
     Decision peek(std::string_view key, std::uint64_t cost = 1) noexcept {
@@ -161,8 +184,21 @@ public:
 
 private:
     static constexpr bool locates = requires(Bound & bound, std::string_view key) { bound.locate(key); };
+    static constexpr bool asynchronous = requires(Bound & bound, const PlanType& plan) {
+        bound.awaitable(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{1});
+    };
+    static constexpr bool overlaps = requires(Bound & bound,
+                                              const PlanType& plan,
+                                              std::span<const Check> checks,
+                                              std::span<Decision> decisions,
+                                              std::span<StoreError> errors) {
+        bound.apply(checks, plan, Micros{}, decisions, errors);
+    };
 
     [[nodiscard]] Micros now() const noexcept {
+        if constexpr (detail::is_the_stores<Clock>) {
+            return store_time;
+        }
         const std::int64_t now = clock_.now().count();
         constexpr auto last = static_cast<std::int64_t>(detail::end_of_time - 1);
         return static_cast<Micros>(now < 0 ? 0 : now > last ? last : now);
@@ -183,10 +219,18 @@ private:
         return decision;
     }
 
-    /// A store that cannot decide stops no request.
-    static void resolve(StoreError error, Decision& decision) noexcept {
+    /// A store that cannot decide stops no request, unless the storage was told otherwise.
+    void resolve(StoreError error, Decision& decision) const noexcept {
         if (error != StoreError::none) {
-            decision = {.allowed = true, .source = Source::fail_open};
+            decision = failed(error);
+        }
+    }
+
+    [[nodiscard]] Decision failed(StoreError error) const noexcept {
+        if constexpr (requires { storage_.failed(error); }) {
+            return storage_.failed(error);
+        } else {
+            return {.allowed = true, .source = Source::fail_open};
         }
     }
 
@@ -223,6 +267,17 @@ void Limiter<Algorithm, Storage, Clock>::check(const PlanType& plan,
                 Decision& decision = decisions[begin + i];
                 resolve(storage_.apply(Op::check, locations[i], plan, time, checks[begin + i].cost, {}, decision),
                         decision);
+            }
+        }
+    } else if constexpr (overlaps) {
+        std::array<StoreError, 64> errors;
+        const Micros time = now();
+        for (std::size_t begin = 0; begin < count; begin += errors.size()) {
+            const std::size_t size = (std::min)(errors.size(), count - begin);
+            storage_.apply(
+                checks.subspan(begin, size), plan, time, decisions.subspan(begin, size), std::span(errors).first(size));
+            for (std::size_t i = 0; i < size; ++i) {
+                resolve(errors[i], decisions[begin + i]);
             }
         }
     } else {

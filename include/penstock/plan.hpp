@@ -17,6 +17,9 @@ PENSTOCK_BEGIN_NAMESPACE
 /// Microseconds since the epoch of the limiter's clock, below 2^53.
 using Micros = std::uint64_t;
 
+/// Stands for the time at which the store decides, where a limiter's clock is ServerClock.
+inline constexpr Micros store_time = ~Micros{0};
+
 /// Whether all clients' windows start together, or each at a shift of its own, fixed by a public hash of the key, so
 /// that a million clients do not come back at the same instant.
 enum class Align : std::uint8_t { epoch, staggered };

@@ -160,7 +160,7 @@ TEST_CASE_TEMPLATE("a bucket refills exactly while the clock moves", Storage, PE
 
     // In all that time less is refilled than the bucket holds: nothing is spilled.
     constexpr std::uint64_t threads_at_once = 4;
-    constexpr std::uint64_t steps_of_each = 30'000;
+    constexpr std::uint64_t steps_of_each = 30'000 / Storage::slowness;
     const auto taken = threads::results_of(threads_at_once, [&](std::size_t) {
         std::uint64_t mine = 0;
         for (std::uint64_t step = 0; step < steps_of_each; ++step) {

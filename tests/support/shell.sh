@@ -16,6 +16,8 @@ present() {
         ninja-build) command -v ninja ;;
         clang-format-14) command -v clang-format-14 || clang-format --version | grep 'version 14\.' ;;
         doctest-dev) has_header doctest/doctest.h ;;
+        libhiredis-dev) has_header hiredis/hiredis.h ;;
+        libssl-dev) has_header openssl/ssl.h ;;
         libboost-dev) has_header boost/multiprecision/cpp_int.hpp ;;
         libbenchmark-dev) has_header benchmark/benchmark.h ;;
         libtbb-dev) has_header tbb/concurrent_hash_map.h ;;
@@ -26,7 +28,8 @@ present() {
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
-apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq "$@" </dev/null >/dev/null; }
+# Run level 1: packages of servers start none.
+apt() { as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq "$@" </dev/null >/dev/null; }
 
 # need PACKAGE...: installs those that are missing; where there is no apt, says so and ends.
 need() {

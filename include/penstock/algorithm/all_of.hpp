@@ -6,13 +6,16 @@
 #include <penstock/concepts.hpp>
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
+#include <penstock/detail/lua.hpp>
 #include <penstock/detail/pack.hpp>
 #include <penstock/plan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 PENSTOCK_BEGIN_NAMESPACE
@@ -126,6 +129,9 @@ struct AllOf {
         return {decision, longest};
     }
 
+    /// The steps in Lua, for storages that run scripts.
+    struct Lua;
+
     /// When every part is fresh again, at the latest; never if a part does not tell.
     [[nodiscard]] static constexpr Micros fresh_at(const State& state) noexcept {
         return latest(state, []<class Part>(const auto& part) {
@@ -182,6 +188,51 @@ private:
 
 template <class... Parts>
 AllOf(Parts...) -> AllOf<Parts...>;
+
+namespace detail {
+
+/// PartsDecision in Lua: what stands before the parts, what joins one of them, what ends it. `taken` is what an allowed
+/// part took.
+struct LuaJoin {
+    static constexpr std::string_view begin = R"lua(
+local all,left,retry,reset,lag,limit,least=true,1/0,0,0,0,0,1/0
+)lua";
+    static constexpr std::string_view add = R"lua(
+least=math.min(least,ok@ and left@+taken or left@)
+if ok@ then
+  if all and left@<left then left,reset,lag,limit=left@,reset@,lag@,limit@ end
+elseif all or retry@-retry>lag-lag@ then
+  all,left,retry,reset,lag,limit=false,left@,retry@,reset@,lag@,limit@
+end
+)lua";
+    static constexpr std::string_view end = R"lua(
+if not all then left=least end
+)lua";
+};
+
+}  // namespace detail
+
+template <class... Parts>
+struct AllOf<Parts...>::Lua {
+    static constexpr std::array<detail::LuaTwin, sizeof...(Parts)> twins{Parts::Lua::twin...};
+
+    /// The numbers of the parts' plans, one after the other.
+    [[nodiscard]] static constexpr auto numbers(const AllPlan& plan, Micros phase) noexcept {
+        return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+            return concatenated(Parts::Lua::numbers(plan.template part<Index>(), phase)...);
+        }
+        (std::index_sequence_for<Parts...>{});
+    }
+
+private:
+    template <std::size_t... Sizes>
+    static constexpr auto concatenated(const std::array<std::uint64_t, Sizes>&... arrays) noexcept {
+        std::array<std::uint64_t, (Sizes + ...)> all{};
+        auto end = all.begin();
+        ((end = std::copy(arrays.begin(), arrays.end(), end)), ...);
+        return all;
+    }
+};
 
 template <class... Parts>
 class Plan<AllOf<Parts...>> {

@@ -5,10 +5,12 @@
 
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
+#include <penstock/detail/lua.hpp>
 #include <penstock/detail/throw.hpp>
 #include <penstock/detail/window.hpp>
 #include <penstock/plan.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -52,6 +54,9 @@ struct FixedWindow {
     [[nodiscard]] static constexpr Micros paid_off_at(const State& state) noexcept {
         return detail::Counts::paid_off_at(state);
     }
+
+    /// The steps in Lua, for storages that run scripts.
+    struct Lua;
 
 private:
     static constexpr detail::Counts counts(const State& state,
@@ -159,6 +164,66 @@ constexpr Decision FixedWindow::charge(
     const bool within = window.current <= limit;
     return decide(window, plan, within, within ? std::chrono::microseconds{0} : window.until(window.length));
 }
+
+struct FixedWindow::Lua {
+    // The length that a count was taken under is not stored: only with a count of the window before does it matter.
+    static constexpr detail::LuaTwin twin{
+        .name = "fixed",
+        .state = "slow@,stamp@,count@",
+        .narrow = "BI7I4",
+        .wide = "BI7I6",
+        .fits = "count@<4294967296",
+        .foreign = "slow@<128 or slow@>191",
+        .plan = "limit@,length@,phase@,offset@,pace@",
+        .large = "false",
+        .advance = R"lua(
+local time@,lag@=stamp@,stamp@-now
+if lag@<0 then time@,lag@=now,0 end
+if slow@<pace@ then slow@=pace@ end
+local since@=(time@-phase@%length@-(offset@-35184372088832)%length@)%length@
+if stamp@<time@-since@ then count@=0 end
+local ok@,lack@,retry@=true,0,0
+)lua",
+        .check = R"lua(
+if cost>0 then
+  if cost>limit@ then
+    ok@,retry@=false,1/0
+  elseif count@>limit@-cost then
+    ok@=false
+  else
+    stamp@,count@=time@,count@+cost
+  end
+end
+)lua",
+        .refund = R"lua(
+if count@>0 then did@,count@=true,math.max(count@-cost,0) end
+)lua",
+        .charge = R"lua(
+stamp@,count@=time@,count@+math.min(cost,math.max(2*limit@-count@,0))
+ok@=count@<=limit@
+)lua",
+        .wait = R"lua(
+if not ok@ and retry@==0 then retry@=length@-since@ end
+)lua",
+        .patient = {},
+        .take = {},
+        .answer = R"lua(
+local left@,reset@=limit@-count@,0
+if left@<0 then left@=0 end
+if count@>0 then reset@=length@-since@ end
+)lua",
+        .fresh = "(count@>0 and stamp@+2^(slow@-128) or 0)",
+    };
+
+    /// The numbers of a plan, in the order of twin.plan; the offset is moved so that it is not negative.
+    [[nodiscard]] static constexpr std::array<std::uint64_t, 5> numbers(const WindowPlan& plan, Micros phase) noexcept {
+        return {plan.algorithm_.limit,
+                plan.length(),
+                plan.staggered() ? phase : 0,
+                static_cast<std::uint64_t>(plan.algorithm_.offset.count() + detail::longest_period),
+                128 + plan.slowness_.window};
+    }
+};
 
 PENSTOCK_END_NAMESPACE
 

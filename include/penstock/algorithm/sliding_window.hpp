@@ -5,10 +5,12 @@
 
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
+#include <penstock/detail/lua.hpp>
 #include <penstock/detail/wide.hpp>
 #include <penstock/detail/window.hpp>
 #include <penstock/plan.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 
@@ -50,6 +52,9 @@ struct SlidingWindow {
     [[nodiscard]] static constexpr Micros paid_off_at(const State& state) noexcept {
         return detail::Counts::paid_off_at(state);
     }
+
+    /// The steps in Lua, for storages that run scripts.
+    struct Lua;
 
 private:
     static constexpr detail::Counts counts(const State& state,
@@ -169,6 +174,107 @@ constexpr Decision SlidingWindow::charge(
     const bool within = window.carried() + window.current <= limit;
     return decide(window, plan, within, within ? std::chrono::microseconds{0} : until_room(window, limit, 0));
 }
+
+struct SlidingWindow::Lua {
+    static constexpr detail::LuaTwin twin{
+        .name = "sliding",
+        .state = "slow@,stamp@,prev@,count@,span@",
+        .narrow = "BI7I4I4I5",
+        .wide = "BI7I6I6I6",
+        .fits = "prev@<4294967296 and count@<4294967296 and span@<1099511627776",
+        .foreign = "slow@<64 or slow@>127",
+        .plan = "limit@,length@,phase@,pace@",
+        .large = "(prev@+count@+limit@)*(length@+span@)>=9007199254740992",
+        .advance = R"lua(
+local time@,lag@=stamp@,stamp@-now
+if lag@<0 then time@,lag@=now,0 end
+if slow@<pace@ then slow@=pace@ end
+if span@~=length@ then
+  if prev@>0 then
+    local rest=span@-(stamp@-phase@%span@)%span@
+    local q,r
+    if not divide then
+      q=prev@*rest
+      r=q%span@
+      q=(q-r)/span@
+    else
+      q,r=divide(prev@,rest,span@)
+    end
+    if r>0 then q=q+1 end
+    prev@,count@=0,math.min(count@+q,1099511627776)
+  end
+  span@=length@
+end
+local since@=(time@-phase@%length@)%length@
+local start@=time@-since@
+if stamp@<start@ then
+  prev@=stamp@<start@-length@ and 0 or count@
+  count@=0
+end
+local weight@=0
+if prev@>0 then
+  local r
+  if not divide then
+    weight@=prev@*(length@-since@)
+    r=weight@%length@
+    weight@=(weight@-r)/length@
+  else
+    weight@,r=divide(prev@,length@-since@,length@)
+  end
+  if r>0 then weight@=weight@+1 end
+end
+local ok@,lack@,retry@=true,0,0
+)lua",
+        .check = R"lua(
+if cost>0 then
+  if cost>limit@ then
+    ok@,retry@=false,1/0
+  elseif weight@+count@>limit@-cost then
+    ok@,lack@=false,cost
+  else
+    stamp@,count@=time@,count@+cost
+  end
+end
+)lua",
+        .refund = R"lua(
+if count@>0 then did@,count@=true,math.max(count@-cost,0) end
+)lua",
+        .charge = R"lua(
+stamp@,count@=time@,count@+math.min(cost,math.max(2*limit@-weight@-count@,0))
+ok@=weight@+count@<=limit@
+)lua",
+        .wait = R"lua(
+if not ok@ and retry@==0 then
+  local room,by=limit@-lack@-count@,prev@
+  retry@=length@-since@
+  if room<0 then room,by,retry@=limit@-lack@,count@,retry@+length@ end
+  if not divide then
+    local product=room*length@
+    retry@=retry@-(product-product%by)/by
+  else
+    retry@=retry@-(divide(room,length@,by))
+  end
+end
+)lua",
+        .patient = {},
+        .take = {},
+        .answer = R"lua(
+local left@,reset@=limit@-weight@-count@,0
+if left@<0 then left@=0 end
+if count@>0 then
+  reset@=2*length@-since@
+elseif prev@>0 then
+  reset@=length@-since@
+end
+)lua",
+        .fresh = "(count@+prev@>0 and stamp@+2^(slow@-63) or 0)",
+    };
+
+    /// The numbers of a plan, in the order of twin.plan.
+    [[nodiscard]] static constexpr std::array<std::uint64_t, 4> numbers(const WindowPlan& plan, Micros phase) noexcept {
+        return {plan.algorithm_.limit, plan.length(), plan.staggered() ? phase : 0, 64 + plan.slowness_.window};
+    }
+};
 
 PENSTOCK_END_NAMESPACE
 

@@ -5,12 +5,14 @@
 
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
+#include <penstock/detail/lua.hpp>
 #include <penstock/detail/throw.hpp>
 #include <penstock/detail/wide.hpp>
 #include <penstock/plan.hpp>
 #include <penstock/rate.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <numeric>
@@ -54,6 +56,9 @@ struct TokenBucket {
 
     /// When the bucket is full again under every plan it was used with, at the latest.
     [[nodiscard]] static constexpr Micros fresh_at(const State& state) noexcept;
+
+    /// The steps in Lua, for storages that run scripts.
+    struct Lua;
 
 private:
     struct Level;
@@ -284,6 +289,109 @@ constexpr Reservation TokenBucket::reserve(State& state,
 constexpr Micros TokenBucket::fresh_at(const State& state) noexcept {
     return state.stamp() + detail::shift_up(state.used(), state.slowness());
 }
+
+struct TokenBucket::Lua {
+    static constexpr detail::LuaTwin twin{
+        .name = "bucket",
+        .state = "slow@,stamp@,used@,part@,unit@",
+        .narrow = "BI7I4I4I4",
+        .wide = "BI7I6I6I6",
+        .fits = "used@<4294967296 and unit@<4294967296",
+        .foreign = "slow@>63",
+        .plan = "limit@,tokens@,every@,pace@",
+        .large = "limit@*every@>=4503599627370496",
+        .advance = R"lua(
+local gone@,lag@=now-stamp@,0
+if gone@<0 then gone@,lag@=0,-gone@ else stamp@=now end
+if slow@<pace@ then slow@=pace@ end
+if used@>2*limit@ then used@=2*limit@ end
+if unit@~=every@ then part@,unit@=0,every@ end
+if used@>0 then
+  local back=gone@*tokens@
+  if not divide then
+    back=back+part@
+    if back<used@*every@ then
+      part@=back%every@
+      used@=used@-(back-part@)/every@
+    else
+      used@,part@=0,0
+    end
+  elseif back/every@<4398046511104 then
+    local q,r=divide(gone@,tokens@,every@)
+    r=r+part@
+    if r>=every@ then q,r=q+1,r-every@ end
+    if q<used@ then used@,part@=used@-q,r else used@,part@=0,0 end
+  else
+    used@,part@=0,0
+  end
+end
+local ok@,lack@,retry@=true,0,0
+)lua",
+        .check = R"lua(
+if cost>0 then
+  if cost>limit@ then
+    ok@,retry@=false,1/0
+  elseif used@>limit@-cost then
+    ok@,lack@=false,used@-limit@+cost
+  else
+    used@=used@+cost
+  end
+end
+)lua",
+        .refund = R"lua(
+if used@>0 then
+  did@=true
+  if cost<used@ then used@=used@-cost else used@,part@=0,0 end
+end
+)lua",
+        .charge = R"lua(
+used@=used@+math.min(cost,2*limit@-used@)
+if used@>limit@ then ok@,lack@=false,used@-limit@ end
+)lua",
+        .wait = R"lua(
+if lack@>0 then
+  if not divide then
+    retry@=lack@*every@-part@
+    local r=retry@%tokens@
+    retry@=(retry@-r)/tokens@
+    if r>0 then retry@=retry@+1 end
+  else
+    local q,d=divide(lack@,every@,tokens@)
+    d=d-part@
+    local r=d%tokens@
+    retry@=q+(d-r)/tokens@
+    if r>0 then retry@=retry@+1 end
+  end
+end
+)lua",
+        .patient = "retry@<=patience-lag@+more and used@<=2*limit@-cost",
+        .take = "used@=used@+cost",
+        .answer = R"lua(
+local left@,reset@=0,0
+if used@<limit@ then left@=limit@-used@ end
+if used@>0 then
+  if not divide then
+    reset@=used@*every@-part@
+    local r=reset@%tokens@
+    reset@=(reset@-r)/tokens@
+    if r>0 then reset@=reset@+1 end
+  else
+    local q,d=divide(used@,every@,tokens@)
+    d=d-part@
+    local r=d%tokens@
+    reset@=q+(d-r)/tokens@
+    if r>0 then reset@=reset@+1 end
+  end
+end
+)lua",
+        .fresh = "stamp@+used@*2^slow@",
+    };
+
+    /// The numbers of a plan, in the order of twin.plan.
+    [[nodiscard]] static constexpr std::array<std::uint64_t, 4> numbers(const BucketPlan& plan, Micros) noexcept {
+        return {plan.algorithm_.capacity, plan.tokens_, plan.interval_, plan.slowness_};
+    }
+};
 
 PENSTOCK_END_NAMESPACE
 

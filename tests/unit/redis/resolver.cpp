@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Names are looked up without anybody waiting for it.
+#include <penstock/redis/resolver.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <memory>
+
+#include <poll.h>
+
+namespace {
+
+using penstock::redis::Resolution;
+using penstock::redis::SignalsBlocked;
+using penstock::redis::Waker;
+
+TEST_CASE("numbers and paths are there at once") {
+    const auto waker = std::make_shared<const Waker>();
+    const Resolution number({.host = "127.0.0.1", .port = 6379}, waker);
+    REQUIRE(number.done());
+    CHECK(number.addresses().size() == 1);
+    const Resolution path({.port = 0, .path = "/tmp/socket"}, waker);
+    REQUIRE(path.done());
+    CHECK(path.addresses().size() == 1);
+}
+
+TEST_CASE("a name wakes who waits when it has been looked up, found or not") {
+    for (const char* name : {"localhost", "no-such-name.invalid"}) {
+        const auto waker = std::make_shared<const Waker>();
+        const Resolution resolution({.host = name, .port = 6379}, waker);
+        pollfd polled{.fd = waker->fd(), .events = POLLIN, .revents = 0};
+        REQUIRE(poll(&polled, 1, 60'000) == 1);
+        CHECK(resolution.done());
+    }
+}
+
+TEST_CASE("a resolution may be forgotten before it is done") {
+    const auto waker = std::make_shared<const Waker>();
+    for (int i = 0; i < 10; ++i) {
+        const Resolution resolution({.host = "localhost", .port = 6379}, waker);
+    }
+}
+
+TEST_CASE("signals are blocked for a while, but not those of a crash") {
+    sigset_t now;
+    {
+        const SignalsBlocked blocked;
+        pthread_sigmask(SIG_SETMASK, nullptr, &now);
+        CHECK(sigismember(&now, SIGTERM) == 1);
+        CHECK(sigismember(&now, SIGPIPE) == 1);
+        CHECK(sigismember(&now, SIGSEGV) == 0);
+    }
+    pthread_sigmask(SIG_SETMASK, nullptr, &now);
+    CHECK(sigismember(&now, SIGTERM) == 0);
+}
+
+}  // namespace
