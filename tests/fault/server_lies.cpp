@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -173,6 +174,24 @@ TEST_CASE("a server that hangs up amid its greeting is unavailable") {
         CHECK(watched.fails_with(StoreError::unavailable));
         CHECK(watched.stats().sent == 0);
     }
+}
+
+TEST_CASE("a server that resets connections raises no signal, though the host has the default for it") {
+    struct sigaction action {};
+    REQUIRE(::sigaction(SIGPIPE, nullptr, &action) == 0);
+    REQUIRE((action.sa_handler == SIG_DFL));
+    const FakeServer server([](Connection& connection) {
+        if (connection.greet() && !connection.receive().empty() && connection.send(":1\r\n")) {
+            connection.answer_and_reset(":1\r\n");
+        }
+    });
+    auto options = options_of(server.port());
+    options.longest_wait = 1ms;
+    Watched watched(options);
+    CHECK(await([&] {
+        (void)watched.check();
+        return watched.stats().losses >= 200;
+    }));
 }
 
 TEST_CASE("a server that hangs up after each greeting is not stormed") {

@@ -58,6 +58,14 @@ public:
             }
         }
 
+        /// Answers what it never read, and resets the connection: the client's next send is to a broken pipe.
+        void answer_and_reset(std::string_view text) const {
+            char byte = 0;
+            if (::recv(socket_, &byte, 1, MSG_PEEK) == 1 && send(text)) {
+                ::shutdown(socket_, SHUT_WR);
+            }
+        }
+
         /// Reads on until the client goes, and says nothing.
         void be_silent() {
             while (!receive().empty()) {

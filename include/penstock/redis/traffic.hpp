@@ -247,8 +247,11 @@ private:
     [[nodiscard]] StoreError route(Call& call) {
         if (!router_.knows_the_way()) {
             call.node_ = nowhere;
+            if (const StoreError error = hopeless(); error != StoreError::none) {
+                return error;
+            }
             lost_.push_back(&call);
-            return hopeless();
+            return StoreError::none;
         }
         const std::size_t number = router_.node_of(call);
         if (number >= nodes_.size()) {

@@ -2,6 +2,8 @@
 // What becomes of calls, answer by answer: no socket, no server, no waiting.
 #include <penstock/redis/traffic.hpp>
 
+#include "../../support/random.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -361,6 +363,65 @@ TEST_CASE("when no server of a cluster can be reached, nobody waits in vain") {
     play.traffic->lose(play.node(1), StoreError::unavailable, 0);
     CHECK(a.error() == StoreError::unavailable);
     CHECK(play.ask("b").error() == StoreError::unavailable);
+}
+
+/// Something like what a server says.
+std::string noise(support::Random& random) {
+    static const std::vector<std::string> words{":1\r\n",
+                                                "*2\r\n:1\r\n:2\r\n",
+                                                "-NOSCRIPT x\r\n",
+                                                "+OK\r\n",
+                                                "-MOVED 15495 h:7000\r\n",
+                                                "-ASK 1 h:7001\r\n",
+                                                "$-1\r\n",
+                                                "-MOVED 99999 h\r\n",
+                                                "-CLUSTERDOWN x\r\n",
+                                                "*0\r\n",
+                                                "*1\r\n*3\r\n:0\r\n:1\r\n",
+                                                "$3\r\nabc\r\n",
+                                                "*9\r\n:1\r\n",
+                                                "-ERR\r\n",
+                                                "\r\n"};
+    std::string text;
+    for (std::uint64_t i = random.below(4) + 1; i > 0; --i) {
+        text += words[random.below(words.size())];
+    }
+    if (random.below(4) == 0) {
+        text[random.below(text.size())] = static_cast<char>(random.below(256));
+    }
+    return text;
+}
+
+TEST_CASE("whatever servers say, every call ends once, and nothing breaks") {
+    constexpr std::uint64_t seed = 11;
+    CAPTURE(seed);
+    support::Random random(seed);
+    for (int run = 0; run < 3000; ++run) {
+        Play play(run % 2 == 0 ? "redis://h" : "redis+cluster://h,i");
+        std::size_t told = 0;
+        std::size_t asked = 0;
+        for (int step = 0; step < 30; ++step) {
+            const std::size_t number = random.below(play.traffic->nodes().size());
+            Node& node = play.node(number);
+            if (random.below(3) == 0) {
+                play.ask("client " + std::to_string(step));
+                ++asked;
+            }
+            if (!node.established) {
+                play.begin(number);
+            } else if (node.reader().feed(noise(random))) {
+                play.traffic->take_answers(node, true, 0);
+            } else {
+                play.traffic->lose(node, StoreError::protocol_error, 0);
+            }
+            play.traffic->explore(step * 1'000'000);
+            told += play.finished();
+        }
+        play.traffic->expire(1'000'000'000);
+        told += play.finished();
+        CHECK(told == asked);
+        CHECK(play.traffic->idle());
+    }
 }
 
 }  // namespace
