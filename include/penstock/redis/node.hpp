@@ -53,6 +53,7 @@ public:
     bool established = false;                  // the socket is connected, and TLS agreed upon
     bool closed = false;                       // and was found closed, or broken
     bool wanted = true;                        // or a cluster has no more use for it
+    std::int64_t keep_until = 0;               // the connection, though the server turned out to be a replica
     StoreError load_error = StoreError::none;  // why the server did not take the last script
 
     [[nodiscard]] const Endpoint& endpoint() const noexcept { return endpoint_; }

@@ -469,11 +469,21 @@ private:
         } else if (error != StoreError::none) {
             router_.doubt_after(error);
             finish(call, error);
+            look_elsewhere_after(node, error, now);
         } else if (take_numbers(call, reply)) {
             finish(call, StoreError::none);
         } else {
             finish(call, StoreError::protocol_error);
             lose(node, StoreError::protocol_error, now);  // whose are the answers that follow?
+        }
+    }
+
+    /// A replica where the master was: its name may lead to another server by now. Not more often than attempts to
+    /// connect are made.
+    void look_elsewhere_after(Node& node, StoreError error, std::int64_t now) noexcept {
+        if (error == StoreError::read_only && !router_.is_cluster() && now >= node.keep_until) {
+            node.keep_until = now + settings_.connection.longest_wait;
+            lose(node, error, now);
         }
     }
 

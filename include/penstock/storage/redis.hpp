@@ -49,8 +49,10 @@ public:
     using OnFailure = std::variant<Allow, Deny>;
 
     struct Options {
-        /// `redis://[[user]:password@]host[:port][/database]`, `unix:///path`, or `redis+ring://a,b,c` for independent
-        /// servers among which clients are spread; `rediss` instead of `redis` for TLS.
+        /// `redis://[[user]:password@]host[:port][/database]` or `unix:///path`: one server.
+        /// `redis+cluster://[auth@]a[:port],b,c`: a cluster that is looked for there.
+        /// `redis+ring://a,b,c`: independent servers among which clients are spread.
+        /// `rediss` instead of `redis`: the same with TLS.
         std::string url = "redis://127.0.0.1:6379";
 
         /// How long a call waits for its answer, at most: 1 us to 1 minute.
@@ -75,11 +77,10 @@ public:
         /// What all keys begin with, without braces, blanks and control characters.
         std::string prefix = "penstock";
 
-        /// Keeps the counts of limiters that share a prefix apart; empty: those of the same
-        /// algorithms count together.
+        /// Keeps the counts of limiters that share a prefix apart; empty: those of the same algorithms count together.
         std::string name{};
 
-        Layout layout = Layout::packed;
+        Layout layout = Layout::packed;  ///< packed, or per_key: how states are kept
 
         /// How many clients (times limiters) there are at once, for the packed layout: 1 to 2^38. The first process
         /// decides for all; others follow it, and count the disagreement.

@@ -200,6 +200,20 @@ TEST_CASE("an error of the server has its name, and the next answer is not mista
     CHECK(play.traffic->stats.ended[static_cast<std::size_t>(StoreError::out_of_memory)] == 1);
 }
 
+TEST_CASE("a server that has become a replica is looked for anew by its name, but not with every check") {
+    Play play("redis://h");
+    play.connect(0);
+    Question& a = play.ask("a");
+    play.say(0, "-READONLY You can't write against a read only replica.\r\n");
+    CHECK(a.error() == StoreError::read_only);
+    CHECK_FALSE(play.node(0).ready());
+    play.connect(0);
+    Question& b = play.ask("b");
+    play.say(0, "-READONLY You can't write against a read only replica.\r\n");
+    CHECK(b.error() == StoreError::read_only);
+    CHECK(play.node(0).ready());
+}
+
 TEST_CASE("an answer that nobody asked for, or that is none, ends the connection") {
     for (const char* reply : {":1\r\n", "garbage\r\n", "-ERR max number of clients reached\r\n"}) {
         Play play("redis://h");
