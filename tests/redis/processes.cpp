@@ -5,6 +5,7 @@
 #include "../support/expect.hpp"
 #include "../support/fault.hpp"
 #include "../support/redis_client.hpp"
+#include "../support/redis_cluster.hpp"
 #include "../support/redis_server.hpp"
 #include "../support/threads.hpp"
 
@@ -103,23 +104,26 @@ private:
     pid_t pid_ = 0;
 };
 
+std::string url_of(const RedisServer& server) {
+    return "redis://127.0.0.1:" + std::to_string(server.port());
+}
+
+RedisStorage::Options options_at(const std::string& url, Layout layout) {
+    return {.url = url, .timeout = 20s, .layout = layout, .expected_entries = 1000, .on_failure = penstock::Deny{}};
+}
+
 RedisStorage::Options options_of(const RedisServer& on, Layout layout) {
-    return {.url = "redis://127.0.0.1:" + std::to_string(on.port()),
-            .timeout = 20s,
-            .layout = layout,
-            .expected_entries = 1000,
-            .on_failure = penstock::Deny{}};
+    return options_at(url_of(on), layout);
 }
 
 constexpr TokenBucket bucket{.capacity = 3000, .refill = penstock::per_hour(1)};
 
 /// The sum over the processes of how many of their checks were admitted, which is all of the limit.
-void check_that_processes_share_a_limit(const RedisServer& server, Layout layout) {
-    RedisClient(server.port())("FLUSHALL");
+void check_that_processes_share_a_limit(const std::string& url, Layout layout) {
     std::vector<std::unique_ptr<Child>> children;
     for (int process = 0; process < 8; ++process) {
         children.push_back(std::make_unique<Child>([&] {
-            Redis limiter{bucket, RedisStorage(options_of(server, layout))};
+            Redis limiter{bucket, RedisStorage(options_at(url, layout))};
             std::atomic<std::uint64_t> admitted{0};
             threads::together(4, [&](std::size_t) { admitted += allowed_of(150, limiter, "key"); });
             return admitted.load();
@@ -134,10 +138,17 @@ void check_that_processes_share_a_limit(const RedisServer& server, Layout layout
     CHECK(sum == bucket.capacity);
 }
 
+TEST_CASE("8 processes of 4 threads admit exactly the limit of a cluster") {
+    support::RedisCluster cluster(3);
+    check_that_processes_share_a_limit(cluster.url(), Layout::packed);
+    check_that_processes_share_a_limit(cluster.url(), Layout::per_key);
+}
+
 TEST_CASE("8 processes of 4 threads admit exactly the limit") {
     const RedisServer server;
     for (const Layout layout : layouts) {
-        check_that_processes_share_a_limit(server, layout);
+        RedisClient(server.port())("FLUSHALL");
+        check_that_processes_share_a_limit(url_of(server), layout);
     }
 }
 
@@ -154,7 +165,8 @@ TEST_CASE("8 processes of 4 threads admit exactly the limit while scripts are fl
         }
     });
     for (const Layout layout : layouts) {
-        check_that_processes_share_a_limit(server, layout);
+        RedisClient(server.port())("FLUSHALL");
+        check_that_processes_share_a_limit(url_of(server), layout);
     }
     RedisClient(server.port())("SET", "stop", "1");
     CHECK(flusher.number() >= 1U);

@@ -120,9 +120,10 @@ private:
     static constexpr std::size_t woken_at_once = 16;
 
     void enter(Call& call, std::int64_t now) noexcept {
-        traffic_.add(call, now);
-        if (stopping_ && !call.ended_) {
-            traffic_.give_up(call, StoreError::shut_down);
+        if (stopping_) {
+            traffic_.refuse(call, StoreError::shut_down);
+        } else {
+            traffic_.add(call, now);
         }
     }
 

@@ -60,6 +60,12 @@ public:
         }
     }
 
+    /// Ends a call that is not taken in.
+    void refuse(Call& call, StoreError error) noexcept {
+        under_way_.add(call);
+        finish(call, error);
+    }
+
     /// A call that was taken in is over.
     void finish(Call& call, StoreError error) noexcept {
         under_way_.remove(call);
