@@ -214,7 +214,7 @@ template <class Storage, class Clock>
 consteval bool explain_time() {
     static_assert(
         !is_shared<Storage> || !counts_from_boot<Clock>,
-        "penstock: this clock counts from the boot of a machine; a storage that several processes share needs "
+        "penstock: this clock counts from the boot of a machine: a storage that several processes share needs "
         "ServerClock or SystemClock");
     static_assert(is_shared<Storage> || !is_the_stores<Clock>,
                   "penstock: ServerClock needs a storage with a server, such as RedisStorage");

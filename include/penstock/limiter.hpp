@@ -88,8 +88,10 @@ public:
     }
     void check(const PlanType& plan, std::span<const Check> checks, std::span<Decision> decisions) noexcept;
 
-    /// Asks without waiting: `handler(Decision)` is called exactly once, on the thread of the storage, and must neither
-    /// throw nor block; the key is copied. For storages that can, such as RedisStorage.
+    /// Asks without waiting: `handler(Decision)` is called exactly once, on the thread of the storage, and must not
+    /// throw nor keep that thread for long: every other answer waits meanwhile. The key is copied. When limiter and
+    /// storage are destroyed, the handlers of what is still asked get what a failure means; those who then ask again
+    /// without end keep it from ending. For storages that can, such as RedisStorage.
     template <class Handler>
     void async_check(std::string_view key, std::uint64_t cost, Handler handler) noexcept {
         async_check(key, plan_.load().plan(), cost, std::move(handler));
@@ -101,7 +103,8 @@ public:
     }
 
     /// `co_await limiter.async_check(key)` gives the Decision; the coroutine goes on on the thread of the storage. Key
-    /// and limiter must live until then.
+    /// and limiter must live until then. A coroutine that is suspended here may be destroyed on that thread only, or
+    /// while it does nothing for this limiter.
     [[nodiscard]] auto async_check(std::string_view key, std::uint64_t cost = 1) noexcept {
         return async_check(key, plan_.load().plan(), cost);
     }

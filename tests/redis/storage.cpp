@@ -23,7 +23,9 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <semaphore>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -434,6 +436,55 @@ TEST_CASE("the failure policy decides what a failure means") {
         });
         CHECK(await([&] { return told == 1; }));
     }
+}
+
+TEST_CASE("a handler may make blocking calls") {
+    const RedisServer server;
+    for (const Layout layout : {Layout::packed, Layout::per_key}) {
+        Redis limiter{TokenBucket{.capacity = 10, .refill = per_hour(1)},
+                      RedisStorage{{.url = "redis://127.0.0.1:" + std::to_string(server.port()),
+                                    .timeout = 10s,
+                                    .prefix = layout == Layout::packed ? "packed" : "per-key",
+                                    .layout = layout,
+                                    .on_failure = penstock::Deny{}}}};
+        std::binary_semaphore done{0};
+        Decision after;
+        const auto begin = std::chrono::steady_clock::now();
+        limiter.async_check("a", 1, [&](Decision) {
+            (void)limiter.check("a", 2);
+            after = limiter.refund("a", 1);
+            done.release();
+        });
+        done.acquire();
+        CHECK(after.remaining == 8);
+        CHECK(std::chrono::steady_clock::now() - begin < 5s);
+    }
+}
+
+TEST_CASE("handlers that ask again and again do not keep a server from being found again") {
+    RedisServer server;
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> decided{0};
+    std::binary_semaphore stopped{0};
+    std::function<void(Decision)> again;
+    Redis limiter{TokenBucket{.capacity = 1'000'000, .refill = per_hour(1)},
+                  RedisStorage{{.url = "redis://127.0.0.1:" + std::to_string(server.port()), .timeout = 10s}}};
+    again = [&](Decision decision) {
+        decided += decision.source == Source::store ? 1 : 0;
+        if (stop) {
+            stopped.release();
+        } else {
+            limiter.async_check("a", 1, again);
+        }
+    };
+    limiter.async_check("a", 1, again);
+    CHECK(await([&] { return decided > 10; }));
+    server.kill();
+    server.restart();
+    const std::uint64_t before = decided;
+    CHECK(await([&] { return decided > before + 10; }));
+    stop = true;
+    stopped.acquire();
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -87,7 +88,10 @@ public:
             enter(*call, now);
             all_sent = all_sent && (call->sent_ || call->ended_);
         }
-        if (alone && all_sent) {
+        if (id_ == std::this_thread::get_id()) {
+            perform(lock, calls);  // a handler asks: nobody else would see to it
+            lock.unlock();
+        } else if (alone && all_sent) {
             lead(lock, calls);
         } else {
             nudge();
@@ -150,11 +154,7 @@ private:
     void lead(std::unique_lock<std::mutex>& lock, std::span<Call* const> calls) noexcept {
         charge_ = Charge::caller;
         ++leaders_;
-        const auto done = [](const Call* call) { return call->done_.is_set(); };
-        while (!traffic_.has_finished() && !std::all_of(calls.begin(), calls.end(), done) &&
-               detail::steady_now().count() < calls.front()->deadline_) {
-            turn(lock);
-        }
+        perform(lock, calls);
         wake_sleepers(lock, traffic_.sleepers.size());
         charge_ = Charge::nobody;
         if (thread_waits_) {
@@ -165,8 +165,18 @@ private:
         lock.unlock();
     }
 
+    void perform(std::unique_lock<std::mutex>& lock, std::span<Call* const> calls) noexcept {
+        const auto done = [](const Call* call) { return call->done_.is_set(); };
+        while ((charge_ == Charge::thread || !traffic_.has_finished()) &&
+               !std::all_of(calls.begin(), calls.end(), done) &&
+               detail::steady_now().count() < calls.front()->deadline_) {
+            turn(lock);
+        }
+    }
+
     void work() noexcept {
         std::unique_lock lock(mutex_);
+        id_ = std::this_thread::get_id();
         while (!stopping_) {
             if (charge_ == Charge::caller) {
                 thread_waits_ = true;
@@ -175,14 +185,16 @@ private:
             } else if (has_work()) {
                 charge_ = Charge::thread;
                 turn(lock);
-                tell_finished(lock);
+                tell_finished(lock, traffic_.finished_calls());
                 charge_ = Charge::nobody;
             } else {
                 watch(lock);
             }
         }
         while (charge_ == Charge::caller) {
+            thread_waits_ = true;
             charge_free_.wait(lock);
+            thread_waits_ = false;
         }
         finish_all(lock);
     }
@@ -192,7 +204,7 @@ private:
             traffic_.give_up(*call, StoreError::shut_down);
         }
         wake_sleepers(lock, traffic_.sleepers.size());
-        tell_finished(lock);
+        tell_finished(lock, (std::numeric_limits<std::size_t>::max)());
     }
 
     [[nodiscard]] bool has_work() const noexcept {
@@ -338,8 +350,12 @@ private:
     }
 
     /// Tells the callers who do not wait. They may call again, or destroy the engine.
-    void tell_finished(std::unique_lock<std::mutex>& lock) noexcept {
-        while (Call* call = traffic_.take_finished()) {
+    void tell_finished(std::unique_lock<std::mutex>& lock, std::size_t most) noexcept {
+        for (; most > 0; --most) {
+            Call* const call = traffic_.take_finished();
+            if (call == nullptr) {
+                return;
+            }
             lock.unlock();
             call->finished();
             lock.lock();
@@ -380,6 +396,7 @@ private:
     std::mutex mutex_;
     std::condition_variable charge_free_;
     std::thread thread_;
+    std::thread::id id_;  // of that thread, once it runs
     Charge charge_ = Charge::nobody;
     bool thread_waits_ = false;
     bool polling_ = false;   // who is in charge sleeps in poll() and would not see what comes

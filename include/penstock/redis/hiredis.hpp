@@ -42,7 +42,7 @@ struct Reply {
 class ReplyReader {
 public:
     /// More than any reply that is asked for: a slot map of a thousand nodes.
-    static constexpr std::size_t longest = std::size_t{1} << 20;
+    static constexpr std::size_t longest = std::size_t{4} << 20;
 
     enum class Status : std::uint8_t { reply, incomplete, broken };
 

@@ -63,8 +63,12 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return ARGV[1]
 )lua";
 
-/// 400 days: longer than any window, and renewed with every connection.
-inline constexpr std::string_view meta_lifetime = "34560000000";
+/// 450 days, in milliseconds: longer than any window.
+inline constexpr std::string_view meta_lifetime = "38880000000";
+
+/// How often it is renewed, and looked at again, in microseconds: a store that has forgotten it gets the same one back,
+/// from whichever process is first.
+inline constexpr std::int64_t meta_renewal = 60'000'000;
 
 }  // namespace redis
 

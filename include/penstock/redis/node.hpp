@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,10 +46,12 @@ public:
 
     ConnectionFsm fsm;
     Meta meta;
+    std::int64_t renew_meta_at = (std::numeric_limits<std::int64_t>::max)();
     Pipeline pipeline;
     std::string inbox;                         // written by callers, sent next
     std::deque<Call*> waiting;                 // for the connection
     std::vector<const Script*> loading;        // scripts whose loading is under way
+    std::vector<const Script*> loaded;         // and those that the server has got
     std::size_t greeted = 0;                   // answers to the greeting so far
     bool established = false;                  // the socket is connected, and TLS agreed upon
     bool closed = false;                       // and was found closed, or broken
@@ -168,6 +171,7 @@ public:
         unsent_ = {};
         inbox.clear();
         loading.clear();
+        loaded.clear();
         load_error = StoreError::none;
         greeted = 0;
         established = false;

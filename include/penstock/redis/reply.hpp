@@ -64,6 +64,23 @@ inline constexpr ErrorWord error_words[] = {
     return word;
 }
 
+/// Redis before 7 puts an error of a command in a script behind where it happened: "ERR Error running script (call to
+/// f_sha1): @user_script:1: @user_script: 1: -READONLY You can't ...".
+constexpr void skip_script(std::string_view& text) noexcept {
+    constexpr std::string_view place = "@user_script:";
+    const std::size_t last = text.rfind(place);
+    if (!text.starts_with("ERR Error running script") || last == std::string_view::npos) {
+        return;
+    }
+    std::string_view rest = text.substr(last + place.size());
+    rest.remove_prefix((std::min)(rest.find_first_not_of(" 0123456789"), rest.size()));
+    if (rest.starts_with(": ")) {
+        rest.remove_prefix(2);
+        rest.remove_prefix(rest.starts_with('-') ? 1 : 0);
+        text = rest;
+    }
+}
+
 }  // namespace detail
 
 namespace redis {
@@ -77,6 +94,7 @@ namespace redis {
     if (text.starts_with("ERR max number of clients")) {
         return StoreError::too_many_clients;
     }
+    detail::skip_script(text);
     const std::string_view word = detail::take_word(text);
     for (const detail::ErrorWord& known : detail::error_words) {
         if (word == known.word) {

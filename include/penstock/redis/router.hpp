@@ -35,7 +35,7 @@ public:
     [[nodiscard]] bool is_cluster() const noexcept { return kind_ == Target::Kind::cluster; }
 
     [[nodiscard]] bool knows_the_way() const noexcept {
-        return !is_cluster() || (slots_known_ && (meta_known_ || !has_meta_));
+        return !is_cluster() || (slots_known_ && (meta_.buckets != 0 || !has_meta_));
     }
 
     /// The number of the node, or SlotMap::nobody. Only if it knows the way.
@@ -57,15 +57,18 @@ public:
     void slots_asked(std::int64_t now) noexcept { refresh_.asked(now); }
     void slots_lost() noexcept { refresh_.failed(); }
 
+    /// A map with fewer slots than are known comes from a node that has lost the others: it is not believed.
     void learn(const SlotMap& slots, bool complete) noexcept {
-        slots_ = slots;
-        slots_known_ = true;
-        refresh_.answered(complete);
+        const std::size_t covered = slots.covered();
+        const bool whole = covered == cluster_slots;
+        if (covered > 0 && (whole || covered >= slots_.covered())) {
+            slots_ = slots;
+            slots_known_ = true;
+        }
+        refresh_.answered(complete && whole);
     }
 
-    [[nodiscard]] bool wants_meta(std::int64_t now) const noexcept {
-        return is_cluster() && has_meta_ && slots_known_ && !meta_known_ && !meta_asked_ && now >= meta_not_before_;
-    }
+    [[nodiscard]] bool wants_meta(std::int64_t now) const noexcept { return meta_due() <= now; }
     [[nodiscard]] std::size_t node_of_meta() const noexcept { return slots_.node_of(meta_slot_); }
     void meta_asked(std::int64_t now) noexcept {
         meta_asked_ = true;
@@ -73,9 +76,12 @@ public:
     }
     void meta_lost() noexcept { meta_asked_ = false; }
 
-    void learn(const Meta& meta) noexcept {
-        meta_ = meta;
-        meta_known_ = true;
+    /// That of a cluster: no buckets until it is known.
+    [[nodiscard]] Meta& meta() noexcept { return meta_; }
+
+    void meta_answered(std::int64_t now) noexcept {
+        meta_asked_ = false;
+        meta_not_before_ = now + meta_renewal;
     }
 
     /// When it will want something next.
@@ -83,8 +89,7 @@ public:
         if (!is_cluster()) {
             return never;
         }
-        const bool meta_due = has_meta_ && slots_known_ && !meta_known_ && !meta_asked_;
-        return (std::min)(refresh_.due(), meta_due ? meta_not_before_ : never);
+        return (std::min)(refresh_.due(), meta_due());
     }
 
     // What is not as it was learnt.
@@ -107,6 +112,10 @@ public:
 private:
     static constexpr std::int64_t never = (std::numeric_limits<std::int64_t>::max)();
 
+    [[nodiscard]] std::int64_t meta_due() const noexcept {
+        return is_cluster() && has_meta_ && slots_known_ && !meta_asked_ ? meta_not_before_ : never;
+    }
+
     [[nodiscard]] static std::vector<std::string> names_of(const Target& target) {
         std::vector<std::string> names;
         for (const Endpoint& endpoint : target.endpoints) {
@@ -126,7 +135,6 @@ private:
     SlotMap slots_;
     bool slots_known_ = false;
     Meta meta_;
-    bool meta_known_ = false;
     bool meta_asked_ = false;
     std::int64_t meta_not_before_ = 0;
 };

@@ -45,7 +45,8 @@ struct Stats {
     std::uint64_t loads = 0;          ///< scripts sent because a server did not know them
     std::uint64_t connects = 0;       ///< attempts to connect
     std::uint64_t losses = 0;         ///< connections that were ready and broke
-    std::uint64_t disagreements = 0;  ///< connections to a store whose `expected_entries` was set differently
+    std::uint64_t disagreements = 0;  ///< times that a store had another meta than expected: `expected_entries`
+                                      ///< set differently, or forgotten and set anew
 };
 
 /// What a connection begins with: commands, and which of their answers matter.
@@ -67,7 +68,8 @@ struct Greeting {
     }
 };
 
-[[nodiscard]] inline Greeting greeting_of(const Settings& settings) {
+/// `meta` is what is proposed to a server that has none.
+[[nodiscard]] inline Greeting greeting_of(const Settings& settings, const Meta& meta) {
     Greeting greeting;
     const Target& target = settings.target;
     if (!target.user.empty()) {
@@ -82,8 +84,7 @@ struct Greeting {
         greeting.add({"CLIENT", "SETNAME", settings.client_name}, {.required = false});
     }
     if (!settings.meta_key.empty() && target.kind != Target::Kind::cluster) {  // there, one node has it
-        greeting.add({"EVAL", meta_script, "1", settings.meta_key, to_text(settings.meta), meta_lifetime},
-                     {.is_meta = true});
+        greeting.add({"EVAL", meta_script, "1", settings.meta_key, to_text(meta), meta_lifetime}, {.is_meta = true});
     } else {
         greeting.add({"PING"}, {});  // so that a server that is not well is found out at once
     }

@@ -129,9 +129,9 @@ public:
     /// The number of the node, or nobody.
     [[nodiscard]] std::uint16_t node_of(std::uint16_t slot) const noexcept { return nodes_[slot]; }
 
-    /// Whether any slot is that node's.
-    [[nodiscard]] bool has(std::uint16_t node) const noexcept {
-        return std::find(nodes_.begin(), nodes_.end(), node) != nodes_.end();
+    /// How many slots are somebody's.
+    [[nodiscard]] std::size_t covered() const noexcept {
+        return nodes_.size() - static_cast<std::size_t>(std::count(nodes_.begin(), nodes_.end(), nobody));
     }
 
 private:

@@ -40,7 +40,7 @@ namespace redis {
 class Traffic {
 public:
     explicit Traffic(const Settings& settings, std::shared_ptr<const TlsContext> tls)
-        : settings_(settings), tls_(std::move(tls)), greeting_(greeting_of(settings)), router_(settings),
+        : settings_(settings), tls_(std::move(tls)), greeting_(greeting_of(settings, settings.meta)), router_(settings),
           random_(detail::random_bits()) {
         for (const Endpoint& endpoint : settings.target.endpoints) {
             add_node(endpoint);
@@ -111,6 +111,7 @@ public:
     [[nodiscard]] Call* first_under_way() const noexcept { return under_way_.first(); }
     [[nodiscard]] bool idle() const noexcept { return under_way_.empty() && finished_.empty(); }
     [[nodiscard]] bool has_finished() const noexcept { return !finished_.empty(); }
+    [[nodiscard]] std::size_t finished_calls() const noexcept { return finished_.size(); }
 
     /// A call that nobody waits for and that is over, whoever asked it is to be told.
     [[nodiscard]] Call* take_finished() noexcept {
@@ -133,13 +134,20 @@ public:
         return left_alone ? forever : node.fsm.due();
     }
 
-    /// When a cluster is to be asked something.
-    [[nodiscard]] std::int64_t due() const noexcept { return any_ready() == nullptr ? forever : router_.due(); }
+    /// When servers are to be asked something without a call.
+    [[nodiscard]] std::int64_t due() const noexcept {
+        std::int64_t next = any_ready() == nullptr ? forever : router_.due();
+        for (const std::unique_ptr<Node>& node : nodes_) {
+            next = node->ready() ? (std::min)(next, node->renew_meta_at) : next;
+        }
+        return next;
+    }
 
-    /// Asks what is to be known of a cluster.
+    /// Asks what is to be known: of a cluster its slots and its meta, of other servers whether their meta is still
+    /// there.
     void explore(std::int64_t now) {
         if (router_.wants_slots(now)) {
-            if (Node* node = any_ready()) {
+            if (Node* node = next_ready()) {
                 ask(*node, Sent::Kind::slots, {"CLUSTER", "SLOTS"});
                 router_.slots_asked(now);
             }
@@ -147,11 +155,14 @@ public:
         if (router_.wants_meta(now)) {
             const std::size_t number = router_.node_of_meta();
             if (number < nodes_.size() && nodes_[number]->ready()) {
-                const std::string proposal = to_text(settings_.meta);
-                ask(*nodes_[number],
-                    Sent::Kind::meta,
-                    {"EVAL", meta_script, "1", settings_.meta_key, proposal, meta_lifetime});
+                ask_meta(*nodes_[number], router_.meta_for({}));
                 router_.meta_asked(now);
+            }
+        }
+        for (const std::unique_ptr<Node>& node : nodes_) {
+            if (node->ready() && now >= node->renew_meta_at) {
+                ask_meta(*node, node->meta);
+                node->renew_meta_at = now + meta_renewal;
             }
         }
     }
@@ -160,7 +171,7 @@ public:
     void greet(Node& node) {
         node.fsm.connected();
         node.established = true;
-        node.inbox = greeting_.text;
+        node.inbox = greeting_of(settings_, proposal(node.meta)).text;
         for (std::size_t i = 0; i < greeting_.answers.size(); ++i) {
             node.pipeline.push({.kind = Sent::Kind::greeting});
         }
@@ -247,6 +258,17 @@ private:
         return found == nodes_.end() ? nullptr : found->get();
     }
 
+    /// Not always the same: one may have left the cluster without knowing it.
+    [[nodiscard]] Node* next_ready() noexcept {
+        for (std::size_t i = 0; i < nodes_.size(); ++i) {
+            Node& node = *nodes_[asked_last_++ % nodes_.size()];
+            if (node.ready()) {
+                return &node;
+            }
+        }
+        return nullptr;
+    }
+
     // A call's way.
 
     /// none, or why it ends at once.
@@ -286,7 +308,9 @@ private:
 
     void send(Node& node, Call& call) {
         if (std::exchange(call.asking_, false)) {
-            load(node, call.script());
+            if (std::find(node.loaded.begin(), node.loaded.end(), &call.script()) == node.loaded.end()) {
+                load(node, call.script());
+            }
             ask(node, Sent::Kind::ignored, {"ASKING"});  // for the next command alone
         }
         call.write(node.inbox, router_.meta_for(node.meta));
@@ -349,6 +373,16 @@ private:
         node.pipeline.push({.kind = kind});
     }
 
+    /// What was agreed upon stays agreed upon, even if the store has forgotten it.
+    [[nodiscard]] const Meta& proposal(const Meta& known) const noexcept {
+        return known.buckets != 0 ? known : settings_.meta;
+    }
+
+    void ask_meta(Node& node, const Meta& known) {
+        const std::string text = to_text(proposal(known));
+        ask(node, Sent::Kind::meta, {"EVAL", meta_script, "1", settings_.meta_key, text, meta_lifetime});
+    }
+
     void load(Node& node, const Script& script) {
         if (std::find(node.loading.begin(), node.loading.end(), &script) != node.loading.end()) {
             return;
@@ -372,12 +406,15 @@ private:
         case Sent::Kind::script:
             std::erase(node.loading, sent.script);
             node.load_error = error_of(reply);
+            if (node.load_error == StoreError::none) {
+                node.loaded.push_back(sent.script);
+            }
             break;
         case Sent::Kind::slots:
             learn_slots(node, reply);
             break;
         case Sent::Kind::meta:
-            learn_meta(reply);
+            learn_meta(node, reply, now);
             break;
         case Sent::Kind::ignored:
             break;
@@ -405,8 +442,9 @@ private:
                 lose(node, StoreError::newer_format, now);
                 return;
             }
-            agree_on(*meta);
+            agree_on(*meta, node.meta);
             node.meta = *meta;
+            node.renew_meta_at = now + meta_renewal;
         }
         if (node.greeted == greeting_.answers.size()) {
             node.fsm.greeted(now);
@@ -420,7 +458,11 @@ private:
         }
     }
 
-    void agree_on(const Meta& meta) noexcept { stats.disagreements += meta.buckets != settings_.meta.buckets ? 1 : 0; }
+    /// Others may have other settings; and a store that has forgotten its meta may have got another one meanwhile.
+    void agree_on(const Meta& meta, const Meta& before) noexcept {
+        const bool changed = before.buckets != 0 && meta != before;
+        stats.disagreements += changed || meta.buckets != settings_.meta.buckets ? 1 : 0;
+    }
 
     void learn_slots(Node& node, const Reply& reply) {
         const std::optional<std::vector<SlotRange>> ranges = parse_slots(reply);
@@ -444,13 +486,15 @@ private:
         route_lost();
     }
 
-    void learn_meta(const Reply& reply) {
+    void learn_meta(Node& node, const Reply& reply, std::int64_t now) {
         const StoreError error = error_of(reply);
         const std::optional<Meta> meta =
             error == StoreError::none ? parse_meta(reply.text(reply.nodes.front())) : std::nullopt;
+        Meta& known = router_.is_cluster() ? router_.meta() : node.meta;
         if (meta.has_value()) {
-            agree_on(*meta);
-            router_.learn(*meta);
+            agree_on(*meta, known);
+            known = *meta;
+            router_.meta_answered(now);
             route_lost();
             return;
         }
@@ -468,6 +512,7 @@ private:
                 finish(call, node.load_error);
                 return;
             }
+            std::erase(node.loaded, &call.script());
             load(node, call.script());
             send(node, call);
         } else if (error == StoreError::moved || error == StoreError::ask) {
@@ -548,6 +593,7 @@ private:
     Calls finished_;          // whose callers are to be told
     std::deque<Call*> lost_;  // of which it is not known yet whom to ask
     std::uint64_t random_;
+    std::size_t asked_last_ = 0;  // the node whose turn it is to be asked for the slots
 };
 
 }  // namespace redis

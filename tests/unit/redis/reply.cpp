@@ -29,6 +29,12 @@ struct Known {
 // As servers send them.
 constexpr Known known_texts[] = {
     {"NOSCRIPT No matching script. Please use EVAL.", StoreError::no_script},
+    {"ERR Error running script (call to f_0a1b): @user_script:1: @user_script: 1: -READONLY You can't write.",
+     StoreError::read_only},
+    {"ERR Error running script (call to f_0a1b): @user_script:12: OOM command not allowed", StoreError::out_of_memory},
+    {"ERR Error running script (call to f_0a1b): @user_script:1: boom", StoreError::refused},
+    {"ERR Error running script (call to f_0a1b): @user_script:", StoreError::refused},
+    {"ERR Error running script", StoreError::refused},
     {"MOVED 12182 127.0.0.1:17023", StoreError::moved},
     {"ASK 5061 127.0.0.1:17023", StoreError::ask},
     {"TRYAGAIN Multiple keys request during rehashing of slot", StoreError::try_again},

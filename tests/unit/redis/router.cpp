@@ -15,6 +15,7 @@ namespace {
 using penstock::StoreError;
 using penstock::redis::Call;
 using penstock::redis::Meta;
+using penstock::redis::meta_renewal;
 using penstock::redis::parse_url;
 using penstock::redis::RefreshFsm;
 using penstock::redis::Router;
@@ -84,8 +85,11 @@ TEST_CASE("in a cluster the slots are learnt first, then the meta, from the node
     CHECK(router.node_of_meta() == 3);
     router.meta_asked(0);
     CHECK_FALSE(router.wants_meta(1'000'000'000));
-    router.learn(Meta{.buckets = 4, .secret = 7});
+    router.meta() = Meta{.buckets = 4, .secret = 7};
+    router.meta_answered(0);
     CHECK(router.knows_the_way());
+    CHECK_FALSE(router.wants_meta(meta_renewal - 1));
+    CHECK(router.wants_meta(meta_renewal));
     CHECK(router.node_of(Question("a")) == 3);
     CHECK(router.meta_for(Meta{}).secret == 7);
 }
@@ -109,6 +113,22 @@ TEST_CASE("what is lost on the way is asked for again, but not without a pause")
     router.meta_lost();
     CHECK_FALSE(router.wants_meta(RefreshFsm::interval - 1));
     CHECK(router.wants_meta(RefreshFsm::interval));
+}
+
+TEST_CASE("a map with fewer slots than are known is not believed, nor one with none") {
+    Router router = router_of("redis+cluster://h");
+    router.slots_asked(0);
+    router.learn(SlotMap(), true);
+    CHECK_FALSE(router.knows_the_way());
+    router.slots_asked(0);
+    router.learn(all_to(1), true);
+    CHECK(router.knows_the_way());
+    SlotMap half;
+    half.assign(0, 8191, 2);
+    router.slots_asked(0);
+    router.learn(half, true);
+    CHECK(router.node_of(Question("a")) == 1);
+    CHECK(router.wants_slots(1'000'000'000));
 }
 
 TEST_CASE("a slot that moved is known at once, and makes the rest doubtful") {

@@ -16,7 +16,7 @@ using penstock::redis::Settings;
 
 /// The commands of a greeting, one per line.
 std::string commands(const Settings& settings) {
-    const Greeting greeting = greeting_of(settings);
+    const Greeting greeting = greeting_of(settings, settings.meta);
     std::string line;
     std::string lines;
     std::size_t at = 0;
@@ -53,7 +53,7 @@ TEST_CASE("who we are comes first, then the database, then the name") {
 TEST_CASE("a server that refuses the name is good enough, one that refuses the password is not") {
     Settings settings = of("redis://:secret@h");
     settings.client_name = "gateway-1";
-    const Greeting greeting = greeting_of(settings);
+    const Greeting greeting = greeting_of(settings, settings.meta);
     REQUIRE(greeting.answers.size() == 3);
     CHECK(greeting.answers[0].required);
     CHECK_FALSE(greeting.answers[1].required);
@@ -64,7 +64,7 @@ TEST_CASE("the meta is asked for in the place of the question how the server is"
     Settings settings = of("redis://h");
     settings.meta_key = "p:meta";
     settings.meta = {.buckets = 4, .secret = 5};
-    const Greeting greeting = greeting_of(settings);
+    const Greeting greeting = greeting_of(settings, settings.meta);
     REQUIRE(greeting.answers.size() == 1);
     CHECK(greeting.answers[0].is_meta);
     CHECK(greeting.text.find("1 4 5") != std::string::npos);

@@ -48,8 +48,12 @@ private:
 /// Servers whose part the test plays.
 class Play {
 public:
-    explicit Play(const std::string& url, std::size_t most_in_flight = 100)
-        : settings_{.target = parse_url(url), .timeout = 1000, .most_in_flight = most_in_flight} {
+    explicit Play(const std::string& url, std::size_t most_in_flight = 100, const std::string& meta_key = {})
+        : settings_{.target = parse_url(url),
+                    .timeout = 1000,
+                    .most_in_flight = most_in_flight,
+                    .meta_key = meta_key,
+                    .meta = {.buckets = 2, .secret = 5}} {
         traffic = std::make_unique<Traffic>(settings_, nullptr);
     }
 
@@ -277,6 +281,50 @@ TEST_CASE("the keys of a ring are spread, each always to the same server") {
     CHECK(asked[0] + asked[1] + asked[2] == 60);
 }
 
+TEST_CASE("a meta that was agreed upon is what a store that has forgotten it gets back") {
+    Play play("redis://h", 100, "p:meta");
+    play.begin(0);
+    play.say(0, "$6\r\n1 4 77\r\n");
+    CHECK(play.node(0).ready());
+    CHECK(play.node(0).meta.secret == 77);
+    play.ask("a");
+    CHECK(play.heard(0) == "<CHECK a by 77>");
+    play.say(0, ":1\r\n");
+
+    play.traffic->explore(penstock::redis::meta_renewal - 1);
+    CHECK(play.heard(0).empty());
+    play.traffic->explore(penstock::redis::meta_renewal);
+    CHECK(play.heard(0).find("1 4 77") != std::string::npos);
+    play.say(0, "$6\r\n1 4 88\r\n");  // another process was faster
+    play.ask("a");
+    CHECK(play.heard(0) == "<CHECK a by 88>");
+    CHECK(play.traffic->stats.disagreements == 2);  // of settings at first, then of secrets
+
+    play.traffic->lose(play.node(0), StoreError::unavailable, 0);
+    static_cast<void>(play.node(0).fsm.tick(play.node(0).fsm.due()));
+    play.traffic->greet(play.node(0));
+    CHECK(play.heard(0).find("1 4 88") != std::string::npos);
+}
+
+TEST_CASE("a node that has left the cluster is not the only one that is asked about it") {
+    Play play("redis+cluster://seed-1,seed-2");
+    play.connect(0);
+    play.connect(1);
+    for (int asked = 0; asked < 2; ++asked) {
+        play.traffic->explore(asked * 10'000'000);
+        for (std::size_t node = 0; node < 2; ++node) {
+            if (play.heard(node).find("SLOTS") != std::string::npos) {
+                play.say(node, node == 0 ? std::string("*0\r\n") : slots_reply(7000));
+            }
+        }
+    }
+    REQUIRE(play.traffic->nodes().size() == 4);
+    play.connect(2);
+    play.connect(3);
+    play.ask("a");
+    CHECK(play.heard(3) == "<CHECK a>");
+}
+
 TEST_CASE(
     "in a cluster the slots are learnt first, from whoever is there, and then everything asked where it belongs") {
     Play play("redis+cluster://seed-1,seed-2");
@@ -334,6 +382,8 @@ TEST_CASE("a key that is on its way is asked for where it goes, once, with the s
     CHECK(a.numbers()[0] == 1);
     play.ask("a");
     CHECK(play.heard(2) == "<CHECK a>");
+    play.say(2, "-ASK 15495 h:7000\r\n");
+    CHECK(play.heard(1) == "*1\r\n$6\r\nASKING\r\n<CHECK a>");
 }
 
 TEST_CASE("nodes that send each other's callers in circles are not followed for ever") {
@@ -355,7 +405,7 @@ TEST_CASE("a slot of nobody is an error at once, and the slots are asked for aga
     CHECK(play.ask("a").error() == StoreError::cluster_down);
     CHECK(play.ask("b").error() == StoreError::none);
     play.traffic->explore(10'000'000);
-    CHECK(play.heard(0).find("SLOTS") != std::string::npos);
+    CHECK((play.heard(0) + play.heard(1)).find("SLOTS") != std::string::npos);
 }
 
 TEST_CASE("a server that is no cluster says so to all who wait") {
