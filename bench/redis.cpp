@@ -5,6 +5,7 @@
 
 #include "redis/blocking.hpp"
 #include "redis/fleet.hpp"
+#include "redis/hang.hpp"
 #include "redis/memory.hpp"
 #include "redis/options.hpp"
 #include "redis/pipelined.hpp"
@@ -23,6 +24,7 @@ int main(int argc, char** argv) try {
     if (options.wants("scripts")) bench::measure_scripts(report, options, fleet);
     if (options.wants("memory")) bench::measure_memory(report, options, fleet);
     if (options.wants("schedule")) bench::measure_schedule(report, options);
+    if (options.wants("hang")) bench::measure_hang(report);
     fleet.print();
     if (!options.json.empty()) report.write_json(options.json);
     return 0;

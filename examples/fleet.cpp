@@ -42,10 +42,12 @@ std::uint64_t run_gateways(int count, const std::string& url) {
     if (pipe(ends.data()) != 0) return 0;
     for (int i = 0; i < count; ++i) {
         if (fork() == 0) {
+            close(ends[0]);
             const std::uint64_t allowed = gateway(url);
             _exit(write(ends[1], &allowed, sizeof allowed) == sizeof allowed ? 0 : 1);
         }
     }
+    close(ends[1]);  // so that reading ends when the last of them has
     std::uint64_t all = 0;
     for (int i = 0; i < count; ++i) {
         std::uint64_t allowed = 0;

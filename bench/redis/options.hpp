@@ -47,7 +47,7 @@ struct Options {
             options.only = argv[++i];
         } else {
             throw std::invalid_argument{
-                "options: --quick, --json FILE, --only blocking|pipelined|scripts|memory|schedule"};
+                "options: --quick, --json FILE, --only blocking|pipelined|scripts|memory|schedule|hang"};
         }
     }
     return options;

@@ -219,6 +219,10 @@ inline void read_endpoints(std::string_view text, redis::Target& target) {
         refuse_url(
             "path", quoted(path), "text without NUL, with blanks, control characters and % as % and two hex digits");
     }
+    constexpr std::size_t longest = 103;  // what every system's socket addresses have room for
+    if (socket.path.size() > longest) {
+        refuse_url("path", "of " + std::to_string(socket.path.size()) + " bytes", "one of at most 103");
+    }
     if (mark != std::string_view::npos) {
         const std::string_view query = rest.substr(mark + 1);
         if (!query.starts_with("db=")) {

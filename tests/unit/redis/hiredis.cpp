@@ -98,7 +98,7 @@ TEST_CASE("garbage is told apart from replies") {
 TEST_CASE("a reply that is longer than any that is asked for is refused while it comes") {
     const std::string piece(100'000, 'x');
     std::vector<std::string_view> pieces{"$67108864\r\n"};
-    pieces.insert(pieces.end(), 20, piece);
+    pieces.insert(pieces.end(), ReplyReader::longest / piece.size() + 1, piece);
     CHECK(replies(pieces) == std::vector<std::string>{"too long"});
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a reply of too many parts is refused while it comes, though each is s
         CHECK(reader.next() == Status::incomplete);
         ++fed;
     }
-    CHECK(fed < 10);
+    CHECK(fed < 40);
     CHECK(reader.next() == Status::broken);
 }
 

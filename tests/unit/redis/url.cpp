@@ -114,6 +114,13 @@ TEST_CASE("a host is one host in either case") {
           std::vector{at("node-1.example_a.org"), at("b")});
 }
 
+TEST_CASE("a unix socket's path is no longer than an address has room for") {
+    const std::string longest = "/" + std::string(102, 'x');
+    CHECK(parse_url("unix://" + longest).endpoints == std::vector{unix_socket(longest)});
+    CHECK(refusal("unix://" + longest + "x") ==
+          "RedisStorage.url, path is of 104 bytes: allowed is one of at most 103");
+}
+
 TEST_CASE("a unix socket has a path") {
     CHECK(parse_url("unix:///run/redis.sock") == Target{.endpoints = {unix_socket("/run/redis.sock")}});
     CHECK(parse_url("unix:///run/redis.sock?db=2") ==
