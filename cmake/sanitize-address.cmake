@@ -5,5 +5,5 @@ set(CMAKE_CXX_FLAGS "-O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefine
     CACHE STRING "AddressSanitizer and UndefinedBehaviorSanitizer; the first finding ends the program")
 
 # Instrumented code is several times slower: the long runs, and what is tested at compile time, belong to other trees.
-set(PENSTOCK_PROPERTY_STEPS 0 CACHE STRING "Random steps per algorithm and property; 0: only a few")
+set(PENSTOCK_PROPERTY_STEPS 0 CACHE STRING "Random steps of a property, over all algorithms; 0: only a few")
 set(PENSTOCK_TEST_PACKAGE OFF CACHE BOOL "Test what users build: package, headers, text of compile errors")

@@ -38,6 +38,7 @@ using support::ask;
 using support::CountedEcho;
 using support::Echo;
 using support::engine_settings;
+using support::Pause;
 using support::RedisClient;
 using support::Tally;
 
@@ -45,24 +46,6 @@ support::RedisServer& server() {
     static support::RedisServer shared;
     return shared;
 }
-
-/// Holds all scripts of the server up while it lives, at most 20 seconds.
-class Pause {
-public:
-    Pause() : client_(server().port()) { client_("CLIENT", "PAUSE", "20000", "WRITE"); }
-    ~Pause() { end(); }
-
-    void end() {
-        if (!ended_) {
-            client_("CLIENT", "UNPAUSE");
-        }
-        ended_ = true;
-    }
-
-private:
-    RedisClient client_;
-    bool ended_ = false;
-};
 
 TEST_CASE("a caller gets an answer") {
     Engine engine(engine_settings(server().port()));
@@ -182,7 +165,7 @@ TEST_CASE("a handler is not kept waiting by a caller who waits for something els
     ask(engine, first);
     REQUIRE(first.answered());
     const std::uint64_t sent = engine.stats().sent;
-    Pause pause;
+    Pause pause(server());
     std::thread caller([&] {
         Echo echo(2);
         ask(engine, echo);
@@ -205,7 +188,7 @@ TEST_CASE("above the most calls in flight, calls fail at once, and are counted")
     ask(engine, warm);
     Tally tally;
     {
-        const Pause pause;
+        const Pause pause(server());
         for (int i = 0; i < 150; ++i) {
             engine.submit(*new CountedEcho(i, tally));
         }
@@ -228,7 +211,7 @@ TEST_CASE("very many calls in flight are one burst of answers, and no trouble") 
     Engine engine(settings);
     Tally tally;
     {
-        const Pause pause;
+        const Pause pause(server());
         for (int i = 0; i < count; ++i) {
             engine.submit(*new CountedEcho(i, tally));
         }
@@ -245,7 +228,7 @@ TEST_CASE("late answers are counted and go to nobody") {
     REQUIRE(warm.answered());
     Tally tally;
     {
-        const Pause pause;
+        const Pause pause(server());
         for (int i = 0; i < 10; ++i) {
             engine.submit(*new CountedEcho(i, tally));
         }
@@ -270,7 +253,7 @@ TEST_CASE("a caller who leads and gives up leaves a connection that is well") {
     Echo warm(0);
     ask(engine, warm);
     {
-        const Pause pause;
+        const Pause pause(server());
         Echo blocking(1);
         ask(engine, blocking);
         CHECK(blocking.error() == StoreError::timeout);
@@ -291,7 +274,7 @@ TEST_CASE("a script that the server does not know is loaded once") {
         client("SCRIPT", "FLUSH");
         Tally tally;
         {
-            const Pause pause;
+            const Pause pause(server());
             for (int i = 0; i < 100; ++i) {
                 engine.submit(*new CountedEcho(i, tally));
             }
@@ -307,7 +290,7 @@ TEST_CASE("destruction finishes every call once, before it returns") {
         Tally tally;
         std::optional<Pause> pause;
         if (round % 2 == 0) {
-            pause.emplace();  // or some answers come in the middle of it
+            pause.emplace(server());  // or some answers come in the middle of it
         }
         {
             Engine engine(engine_settings(server().port()));
@@ -343,7 +326,7 @@ TEST_CASE("a handler may destroy the engine: every other call is finished when i
         auto engine = std::make_unique<Engine>(engine_settings(server().port()));
         Engine& raw = *engine;
         {
-            const Pause pause;
+            const Pause pause(server());
             for (int i = 0; i < 500; ++i) {
                 raw.submit(*new CountedEcho(i, tally));
             }
@@ -364,7 +347,7 @@ TEST_CASE("a call that is taken back is told nothing") {
     ask(engine, warm);
     Tally tally;
     {
-        const Pause pause;
+        const Pause pause(server());
         for (int i = 0; i < 10; ++i) {
             Echo gone(i);
             engine.submit(gone);

@@ -46,6 +46,7 @@ using penstock::RedisStorage;
 using penstock::Source;
 using penstock::StoreError;
 using penstock::TokenBucket;
+using support::Pause;
 using support::RedisClient;
 using support::RedisServer;
 using Redis = Limiter<TokenBucket, RedisStorage>;
@@ -93,16 +94,6 @@ struct Task {
 
     std::coroutine_handle<promise_type> handle;
     std::shared_ptr<std::atomic<bool>> ended;
-};
-
-/// Holds all scripts of a server up while it lives, at most 20 seconds.
-class Pause {
-public:
-    explicit Pause(const RedisServer& on) : client_(on.port()) { client_("CLIENT", "PAUSE", "20000", "WRITE"); }
-    ~Pause() { client_("CLIENT", "UNPAUSE"); }
-
-private:
-    RedisClient client_;
 };
 
 TEST_CASE("threads that hammer one key admit exactly the limit") {

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TESTS_SUPPORT_FAULT_HPP
 #define PENSTOCK_TESTS_SUPPORT_FAULT_HPP
 
+#include "await.hpp"
 #include "print.hpp"
 #include "redis_server.hpp"
 
@@ -27,6 +28,7 @@ namespace fault {
 
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
+using support::await;
 
 inline constexpr std::uint64_t limit = 1'000'000;
 inline constexpr penstock::TokenBucket bucket{.capacity = limit, .refill = penstock::per_hour(1)};
@@ -39,19 +41,6 @@ inline penstock::RedisStorage::Options options_of(int port) {
             .stall_timeout = 200ms,
             .longest_wait = 100ms,
             .expected_entries = 1000};
-}
-
-/// Whether the condition comes true within 20 seconds.
-template <class Condition>
-bool await(const Condition& condition) {
-    const auto end = Clock::now() + 20s;
-    while (!condition()) {
-        if (Clock::now() > end) {
-            return false;
-        }
-        std::this_thread::sleep_for(1ms);
-    }
-    return true;
 }
 
 /// Open file descriptors of this process.

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TESTS_SUPPORT_REDIS_CLUSTER_HPP
 #define PENSTOCK_TESTS_SUPPORT_REDIS_CLUSTER_HPP
 
+#include "await.hpp"
 #include "redis_client.hpp"
 #include "redis_server.hpp"
 
@@ -11,20 +12,15 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace support {
 
 /// Waits until a condition holds; throws after 30 seconds.
 template <class Condition>
-void await(const char* what, Condition condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{30};
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > end) {
-            throw std::runtime_error(std::string("in vain waited for ") + what);
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+void await(const char* what, const Condition& condition) {
+    if (!await(condition, std::chrono::seconds{30})) {
+        throw std::runtime_error(std::string("in vain waited for ") + what);
     }
 }
 

@@ -153,6 +153,24 @@ private:
     pid_t pid_ = 0;
 };
 
+/// Holds all scripts of a server up while it lives, at most 20 seconds.
+class Pause {
+public:
+    explicit Pause(const RedisServer& server) : client_(server.port()) { client_("CLIENT", "PAUSE", "20000", "WRITE"); }
+    ~Pause() { end(); }
+
+    void end() {
+        if (!ended_) {
+            client_("CLIENT", "UNPAUSE");
+        }
+        ended_ = true;
+    }
+
+private:
+    RedisClient client_;
+    bool ended_ = false;
+};
+
 }  // namespace support
 
 #endif  // PENSTOCK_TESTS_SUPPORT_REDIS_SERVER_HPP

@@ -9,6 +9,7 @@
 #include <penstock/redis/connection_fsm.hpp>
 #include <penstock/redis/node.hpp>
 #include <penstock/redis/settings.hpp>
+#include <penstock/redis/signals.hpp>
 #include <penstock/redis/traffic.hpp>
 #include <penstock/store.hpp>
 
@@ -32,7 +33,7 @@ namespace redis {
 
 /// Thread-safe. One thread at a time is in charge of the I/O: the core's own, or a caller who waits for an answer and
 /// would otherwise only wait for that thread, if nobody else is.
-class Core : public std::enable_shared_from_this<Core> {
+class Core {
 public:
     [[nodiscard]] static std::shared_ptr<Core> start(const Settings& settings) {
         auto core = std::make_shared<Core>(settings);
@@ -237,8 +238,7 @@ private:
         lock.lock();
         watching_ = false;
         if (leaders != leaders_) {
-            return;  // it has looked at the same descriptors, and they may be those of
-                     // other connections by now
+            return;  // it has looked at the same descriptors, and they may be those of other connections by now
         }
         look_at_waker(watched_[0]);
         for (std::size_t i = 0; i + 1 < watched_.size(); ++i) {

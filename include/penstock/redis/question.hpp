@@ -38,13 +38,7 @@ public:
 
     /// The key under which a client's state stands.
     [[nodiscard]] std::string store_key(const Meta& meta, std::string_view client, Micros now) const {
-        std::string name;
-        if (layout_ == Layout::packed) {
-            append_bucket_key(name, prefix_, place_of(meta, client).bucket, time_of(now));
-        } else {
-            append_client_key(name, prefix_, client, name_);
-        }
-        return name;
+        return layout_ == Layout::packed ? bucket_key(place_of(meta, client), now) : client_key(client);
     }
 
     /// Appends the EVALSHA. `now` may be store_time.
@@ -60,9 +54,12 @@ public:
         append_bulk(out, std::string_view("EVALSHA"));
         append_bulk(out, std::string_view(script(op, now).sha1));
         append_bulk(out, std::string_view("1"));
-        append_bulk(out, std::string_view(store_key(meta, key, now)));
         if (layout_ == Layout::packed) {
-            append_bulk(out, place_of(meta, key).name());
+            const PackedPlace place = place_of(meta, key);
+            append_bulk(out, std::string_view(bucket_key(place, now)));
+            append_bulk(out, place.name());
+        } else {
+            append_bulk(out, std::string_view(client_key(key)));
         }
         const Micros phase = penstock::detail::is_staggered(plan) ? stagger_hash(key) : 0;
         scripts(now).push(
@@ -70,7 +67,17 @@ public:
     }
 
 private:
-    [[nodiscard]] static Time time_of(Micros now) noexcept { return now == store_time ? Time::server : Time::limiter; }
+    [[nodiscard]] std::string bucket_key(const PackedPlace& place, Micros now) const {
+        std::string name;
+        append_bucket_key(name, prefix_, place.bucket, now == store_time ? Time::server : Time::limiter);
+        return name;
+    }
+
+    [[nodiscard]] std::string client_key(std::string_view client) const {
+        std::string name;
+        append_client_key(name, prefix_, client, name_);
+        return name;
+    }
 
     [[nodiscard]] PackedPlace place_of(const Meta& meta, std::string_view client) const noexcept {
         return packed_place(client, meta.secret, name_hash(name_, meta.secret), meta.buckets);

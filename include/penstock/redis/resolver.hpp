@@ -4,6 +4,7 @@
 #define PENSTOCK_REDIS_RESOLVER_HPP
 
 #include <penstock/config.hpp>
+#include <penstock/redis/signals.hpp>
 #include <penstock/redis/socket.hpp>
 #include <penstock/redis/url.hpp>
 #include <penstock/redis/waker.hpp>
@@ -15,31 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include <csignal>
-
 PENSTOCK_BEGIN_NAMESPACE
 
 namespace redis {
-
-/// While it lives, signals sent to the process go to the host's own threads, not to those started meanwhile; a crash
-/// in those is still told to the host's handlers.
-class SignalsBlocked {
-public:
-    SignalsBlocked() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
-            sigdelset(&all, fault);
-        }
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-    sigset_t before_{};
-};
 
 /// Looks up an endpoint: numbers at once, names on a thread of their own, since the system's resolver cannot be told to
 /// hurry. Whoever does not want to wait any longer forgets the resolution; its thread ends on its own.

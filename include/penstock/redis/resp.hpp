@@ -8,6 +8,7 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <string_view>
 
 PENSTOCK_BEGIN_NAMESPACE
@@ -43,6 +44,15 @@ void append_bulk(Buffer& out, std::string_view bytes) {
     detail::append_length(out, '$', bytes.size());
     out.append(bytes.data(), bytes.size());
     out.append("\r\n", 2);
+}
+
+/// Appends a whole command.
+template <class Buffer>
+void append_command(Buffer& out, std::initializer_list<std::string_view> arguments) {
+    append_array_header(out, arguments.size());
+    for (const std::string_view argument : arguments) {
+        append_bulk(out, argument);
+    }
 }
 
 /// Appends a whole number as its decimal digits.

@@ -60,10 +60,7 @@ struct Greeting {
     std::vector<Answer> answers;
 
     void add(std::initializer_list<std::string_view> command, Answer answer) {
-        append_array_header(text, command.size());
-        for (const std::string_view argument : command) {
-            append_bulk(text, argument);
-        }
+        append_command(text, command);
         answers.push_back(answer);
     }
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Traffic: which calls are under way, to which servers, and what the answers mean. Pure: no thread, no clock, no
-// waiting.
+// Traffic: which calls are under way, to which servers, and what the answers mean. Pure: no thread, no clock.
 #ifndef PENSTOCK_REDIS_TRAFFIC_HPP
 #define PENSTOCK_REDIS_TRAFFIC_HPP
 
@@ -40,8 +39,8 @@ namespace redis {
 class Traffic {
 public:
     explicit Traffic(const Settings& settings, std::shared_ptr<const TlsContext> tls)
-        : settings_(settings), tls_(std::move(tls)), greeting_(greeting_of(settings, settings.meta)), router_(settings),
-          random_(detail::random_bits()) {
+        : settings_(settings), tls_(std::move(tls)), expected_(greeting_of(settings, settings.meta).answers),
+          router_(settings), random_(detail::random_bits()) {
         for (const Endpoint& endpoint : settings.target.endpoints) {
             add_node(endpoint);
         }
@@ -148,7 +147,7 @@ public:
     void explore(std::int64_t now) {
         if (router_.wants_slots(now)) {
             if (Node* node = next_ready()) {
-                ask(*node, Sent::Kind::slots, {"CLUSTER", "SLOTS"});
+                ask(*node, {.kind = Sent::Kind::slots}, {"CLUSTER", "SLOTS"});
                 router_.slots_asked(now);
             }
         }
@@ -172,7 +171,7 @@ public:
         node.fsm.connected();
         node.established = true;
         node.inbox = greeting_of(settings_, proposal(node.meta)).text;
-        for (std::size_t i = 0; i < greeting_.answers.size(); ++i) {
+        for (std::size_t i = 0; i < expected_.size(); ++i) {
             node.pipeline.push({.kind = Sent::Kind::greeting});
         }
     }
@@ -311,7 +310,7 @@ private:
             if (std::find(node.loaded.begin(), node.loaded.end(), &call.script()) == node.loaded.end()) {
                 load(node, call.script());
             }
-            ask(node, Sent::Kind::ignored, {"ASKING"});  // for the next command alone
+            ask(node, {.kind = Sent::Kind::ignored}, {"ASKING"});  // for the next command alone
         }
         call.write(node.inbox, router_.meta_for(node.meta));
         call.position_ = node.pipeline.push({.kind = Sent::Kind::call, .call = &call});
@@ -340,8 +339,8 @@ private:
     }
 
     void end_hopeless() noexcept {
-        if (!lost_.empty() && hopeless() != StoreError::none) {
-            end_lost(hopeless());
+        if (const StoreError error = hopeless(); error != StoreError::none) {
+            end_lost(error);
         }
     }
 
@@ -365,12 +364,9 @@ private:
 
     // Requests of our own.
 
-    static void ask(Node& node, Sent::Kind kind, std::initializer_list<std::string_view> command) {
-        append_array_header(node.inbox, command.size());
-        for (const std::string_view argument : command) {
-            append_bulk(node.inbox, argument);
-        }
-        node.pipeline.push({.kind = kind});
+    static void ask(Node& node, const Sent& sent, std::initializer_list<std::string_view> command) {
+        append_command(node.inbox, command);
+        node.pipeline.push(sent);
     }
 
     /// What was agreed upon stays agreed upon, even if the store has forgotten it.
@@ -380,7 +376,7 @@ private:
 
     void ask_meta(Node& node, const Meta& known) {
         const std::string text = to_text(proposal(known));
-        ask(node, Sent::Kind::meta, {"EVAL", meta_script, "1", settings_.meta_key, text, meta_lifetime});
+        ask(node, {.kind = Sent::Kind::meta}, {"EVAL", meta_script, "1", settings_.meta_key, text, meta_lifetime});
     }
 
     void load(Node& node, const Script& script) {
@@ -389,11 +385,7 @@ private:
         }
         ++stats.loads;
         node.loading.push_back(&script);
-        append_array_header(node.inbox, 3);
-        append_bulk(node.inbox, std::string_view("SCRIPT"));
-        append_bulk(node.inbox, std::string_view("LOAD"));
-        append_bulk(node.inbox, std::string_view(script.text));
-        node.pipeline.push({.kind = Sent::Kind::script, .script = &script});
+        ask(node, {.kind = Sent::Kind::script, .script = &script}, {"SCRIPT", "LOAD", script.text});
     }
 
     // Answers.
@@ -429,7 +421,7 @@ private:
     }
 
     void greeted(Node& node, const Reply& reply, std::int64_t now) {
-        const Greeting::Answer& expected = greeting_.answers[node.greeted++];
+        const Greeting::Answer& expected = expected_[node.greeted++];
         const StoreError error = error_of(reply);
         // The last of them is no answer, and all there is to come.
         if (error != StoreError::none && (expected.required || error == StoreError::too_many_clients)) {
@@ -446,7 +438,7 @@ private:
             node.meta = *meta;
             node.renew_meta_at = now + meta_renewal;
         }
-        if (node.greeted == greeting_.answers.size()) {
+        if (node.greeted == expected_.size()) {
             node.fsm.greeted(now);
             for (Call* call : std::exchange(node.waiting, {})) {
                 if (call->deadline_ > now) {
@@ -586,7 +578,7 @@ private:
 
     const Settings& settings_;
     const std::shared_ptr<const TlsContext> tls_;
-    const Greeting greeting_;
+    const std::vector<Greeting::Answer> expected_;  // to a greeting
     Router router_;
     std::vector<std::unique_ptr<Node>> nodes_;
     Calls under_way_;         // in the order of their deadlines

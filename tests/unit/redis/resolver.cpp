@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <csignal>
 #include <memory>
 
 #include <poll.h>
@@ -12,7 +11,6 @@
 namespace {
 
 using penstock::redis::Resolution;
-using penstock::redis::SignalsBlocked;
 using penstock::redis::Waker;
 
 TEST_CASE("numbers and paths are there at once") {
@@ -40,19 +38,6 @@ TEST_CASE("a resolution may be forgotten before it is done") {
     for (int i = 0; i < 10; ++i) {
         const Resolution resolution({.host = "localhost", .port = 6379}, waker);
     }
-}
-
-TEST_CASE("signals are blocked for a while, but not those of a crash") {
-    sigset_t now;
-    {
-        const SignalsBlocked blocked;
-        pthread_sigmask(SIG_SETMASK, nullptr, &now);
-        CHECK(sigismember(&now, SIGTERM) == 1);
-        CHECK(sigismember(&now, SIGPIPE) == 1);
-        CHECK(sigismember(&now, SIGSEGV) == 0);
-    }
-    pthread_sigmask(SIG_SETMASK, nullptr, &now);
-    CHECK(sigismember(&now, SIGTERM) == 0);
 }
 
 }  // namespace

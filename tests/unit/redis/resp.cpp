@@ -97,4 +97,10 @@ TEST_CASE("any buffer with a string's append will do") {
     CHECK(counter.size == "*2\r\n$3\r\nGET\r\n$2\r\n42\r\n"sv.size());
 }
 
+TEST_CASE("a whole command is its header and its arguments") {
+    std::string out;
+    penstock::redis::append_command(out, {"SCRIPT", "LOAD", "return 1"});
+    CHECK(out == "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$8\r\nreturn 1\r\n");
+}
+
 }  // namespace

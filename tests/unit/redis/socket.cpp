@@ -2,6 +2,8 @@
 // Streams that never block and raise no signal.
 #include <penstock/redis/socket.hpp>
 
+#include "../../support/tcp.hpp"
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -13,8 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -25,35 +25,17 @@ using penstock::redis::addresses_of;
 using penstock::redis::Descriptor;
 using penstock::redis::Endpoint;
 using penstock::redis::Socket;
+using support::TcpListener;
 using Result = Socket::Result;
-
-/// Listens on a loopback port of the system's choice.
-struct Listener {
-    Descriptor descriptor{::socket(AF_INET, SOCK_STREAM, 0)};
-    std::uint16_t port = 0;
-
-    Listener() {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof address;
-        auto* any = reinterpret_cast<sockaddr*>(&address);
-        REQUIRE(bind(descriptor.get(), any, size) == 0);
-        REQUIRE(listen(descriptor.get(), 8) == 0);
-        REQUIRE(getsockname(descriptor.get(), any, &size) == 0);
-        port = ntohs(address.sin_port);
-    }
-
-    [[nodiscard]] Descriptor accept() const { return Descriptor(::accept(descriptor.get(), nullptr, nullptr)); }
-};
 
 bool await(const Socket& socket, short events) {
     pollfd polled{.fd = socket.fd(), .events = events, .revents = 0};
     return poll(&polled, 1, 10'000) == 1;
 }
 
-Socket connected_to(const Listener& listener) {
-    const auto addresses = addresses_of({.host = "127.0.0.1", .port = listener.port}, true);
+Socket connected_to(const TcpListener& listener) {
+    const auto addresses =
+        addresses_of({.host = "127.0.0.1", .port = static_cast<std::uint16_t>(listener.port())}, true);
     REQUIRE(addresses.size() == 1);
     Socket socket = Socket::connect(addresses.front());
     REQUIRE(static_cast<bool>(socket));
@@ -83,11 +65,11 @@ TEST_CASE("a descriptor is closed once, by its last owner") {
 }
 
 TEST_CASE("a socket is not inherited, and its bytes arrive") {
-    const Listener listener;
+    const TcpListener listener;
     Socket socket = connected_to(listener);
     CHECK(socket.connected());
     CHECK((fcntl(socket.fd(), F_GETFD) & FD_CLOEXEC) != 0);
-    const Descriptor peer = listener.accept();
+    const Descriptor peer(listener.accept());
 
     std::string_view bytes = "ping";
     CHECK(socket.send(bytes) == Result::done);
@@ -104,9 +86,9 @@ TEST_CASE("a socket is not inherited, and its bytes arrive") {
 }
 
 TEST_CASE("what the system does not take yet is kept for later") {
-    const Listener listener;
+    const TcpListener listener;
     Socket socket = connected_to(listener);
-    const Descriptor peer = listener.accept();
+    const Descriptor peer(listener.accept());
     const std::string large(std::size_t{64} << 20, 'x');
     std::string_view bytes = large;
     CHECK(socket.send(bytes) == Result::later);
@@ -115,9 +97,9 @@ TEST_CASE("what the system does not take yet is kept for later") {
 }
 
 TEST_CASE("a connection that the other side has closed is told so, without a signal") {
-    const Listener listener;
+    const TcpListener listener;
     Socket socket = connected_to(listener);
-    listener.accept().close();
+    Descriptor(listener.accept()).close();
     REQUIRE(await(socket, POLLIN));
     std::array<char, 16> buffer{};
     std::size_t received = 0;
@@ -133,8 +115,8 @@ TEST_CASE("a connection that the other side has closed is told so, without a sig
 TEST_CASE("a port where nobody listens refuses") {
     std::uint16_t port = 0;
     {
-        const Listener listener;
-        port = listener.port;
+        const TcpListener listener;
+        port = static_cast<std::uint16_t>(listener.port());
     }
     Socket socket = Socket::connect(addresses_of({.host = "127.0.0.1", .port = port}, true).front());
     if (socket) {
