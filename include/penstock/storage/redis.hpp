@@ -195,7 +195,7 @@ public:
         return question.answer(decision);
     }
 
-    /// A batch in one round trip.
+    /// A batch, 64 in one round trip.
     void apply(std::span<const Check> checks,
                const Plan<Algorithm>& plan,
                Micros now,
