@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_CONCEPTS_HPP
 #define PENSTOCK_CONCEPTS_HPP
 
+#include <penstock/clock.hpp>
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
 #include <penstock/plan.hpp>
@@ -113,11 +114,12 @@ inline constexpr bool binds = std::is_constructible_v<BoundOf<Storage, Algorithm
 /// - optional `DefaultClock`: the clock of a limiter that was given none; otherwise SteadyClock.
 /// - optional `static constexpr bool is_shared = true`: other processes have the same states, so clocks that count from
 ///   the boot of a machine do not compile with it, and ServerClock does: then `now` is `store_time`.
-/// - optional `apply(std::span<const Check>, plan, now, std::span<Decision>, std::span<StoreError>)`: a batch, whose
-///   latencies overlap.
+/// - optional `apply(std::span<const Check>, plan, now, std::span<Decision>, failed)`: a batch, whose latencies
+///   overlap, with as many decisions; `failed(i, StoreError)` is called for those without one.
 /// - optional `Decision failed(StoreError) const noexcept`: what an error means; otherwise the request may pass.
-/// - optional `async_apply(op, key, plan, now, cost, handler)` and `awaitable(op, key, plan, now, cost)`, for the
-///   limiter's async_check.
+/// - optional `async_apply(op, key, plan, now, cost, handler)`, for the limiter's async_check: `handler(StoreError,
+///   const Decision&)` is called exactly once, with what the error means if there is one, here or on another thread.
+/// - optional `awaitable(op, key, plan, now, cost)`: what `co_await` takes; otherwise one is made of async_apply.
 template <class T, class A>
 concept Storage = requires(detail::BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
     requires detail::binds<T, A>;
@@ -194,6 +196,22 @@ template <class T, class A>
 concept HasApply = requires(BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
     bound.apply(Op::check, std::string_view{}, plan, Micros{}, 1, never, decision);
 };
+
+template <class Storage>
+struct DefaultClockOf {
+    using Type = SteadyClock;
+};
+
+template <class Storage>
+    requires requires {
+        typename Storage::DefaultClock;
+    }
+struct DefaultClockOf<Storage> {
+    using Type = typename Storage::DefaultClock;
+};
+
+template <class Storage>
+using DefaultClock = typename DefaultClockOf<Storage>::Type;
 
 template <class T>
 inline constexpr bool is_shared = requires {

@@ -25,26 +25,6 @@
 
 PENSTOCK_BEGIN_NAMESPACE
 
-namespace detail {
-
-template <class Storage>
-struct DefaultClockOf {
-    using Type = SteadyClock;
-};
-
-template <class Storage>
-    requires requires {
-        typename Storage::DefaultClock;
-    }
-struct DefaultClockOf<Storage> {
-    using Type = typename Storage::DefaultClock;
-};
-
-template <class Storage>
-using DefaultClock = typename DefaultClockOf<Storage>::Type;
-
-}  // namespace detail
-
 /// Decides whether a request may pass.
 ///
 ///     penstock::Limiter limiter{penstock::TokenBucket{.capacity = 20, .refill = penstock::per_second(10)}};
@@ -99,7 +79,13 @@ public:
     template <class Handler>
     void async_check(std::string_view key, const PlanType& plan, std::uint64_t cost, Handler handler) noexcept {
         static_assert(asynchronous, "penstock: async_check needs a storage that is asked over a network");
-        storage_.async_apply(Op::check, key, plan, now(), cost, std::move(handler));
+        storage_.async_apply(
+            Op::check,
+            key,
+            plan,
+            now(),
+            cost,
+            [handler = std::move(handler)](StoreError, const Decision& decision) mutable { handler(decision); });
     }
 
     /// `co_await limiter.async_check(key)` gives the Decision; the coroutine goes on on the thread of the storage. Key
@@ -190,12 +176,9 @@ private:
     static constexpr bool asynchronous = requires(Bound & bound, const PlanType& plan) {
         bound.awaitable(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{1});
     };
-    static constexpr bool overlaps = requires(Bound & bound,
-                                              const PlanType& plan,
-                                              std::span<const Check> checks,
-                                              std::span<Decision> decisions,
-                                              std::span<StoreError> errors) {
-        bound.apply(checks, plan, Micros{}, decisions, errors);
+    static constexpr bool overlaps =
+        requires(Bound & bound, const PlanType& plan, std::span<const Check> checks, std::span<Decision> decisions) {
+        bound.apply(checks, plan, Micros{}, decisions, [](std::size_t, StoreError) {});
     };
 
     [[nodiscard]] Micros now() const noexcept {
@@ -273,16 +256,9 @@ void Limiter<Algorithm, Storage, Clock>::check(const PlanType& plan,
             }
         }
     } else if constexpr (overlaps) {
-        std::array<StoreError, 64> errors;
-        const Micros time = now();
-        for (std::size_t begin = 0; begin < count; begin += errors.size()) {
-            const std::size_t size = (std::min)(errors.size(), count - begin);
-            storage_.apply(
-                checks.subspan(begin, size), plan, time, decisions.subspan(begin, size), std::span(errors).first(size));
-            for (std::size_t i = 0; i < size; ++i) {
-                resolve(errors[i], decisions[begin + i]);
-            }
-        }
+        storage_.apply(checks.first(count), plan, now(), decisions, [&](std::size_t i, StoreError error) {
+            resolve(error, decisions[i]);
+        });
     } else {
         const Micros time = now();
         for (std::size_t i = 0; i < count; ++i) {

@@ -64,7 +64,7 @@ TEST_CASE("a batch gets its answers in one go") {
     for (int i = 0; i < 1000; ++i) {
         calls.push_back(echoes.emplace_back(std::make_unique<Echo>(i)).get());
     }
-    engine.run(calls);
+    engine.run(calls, engine.deadline());
     for (const auto& echo : echoes) {
         CHECK(echo->answered());
     }
@@ -374,7 +374,7 @@ TEST_CASE("answers cut at every byte are the same answers") {
         for (int i = 0; i < 20; ++i) {
             calls.push_back(echoes.emplace_back(std::make_unique<Echo>(i * 1001)).get());
         }
-        engine.run(calls);
+        engine.run(calls, engine.deadline());
         for (const auto& echo : echoes) {
             CHECK(echo->answered());
         }

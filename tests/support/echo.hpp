@@ -90,7 +90,7 @@ inline penstock::redis::Settings engine_settings(int port, std::int64_t timeout 
 /// Waits for the answer.
 inline void ask(penstock::redis::Engine& engine, Echo& echo) {
     penstock::redis::Call* const call = &echo;
-    engine.run({&call, 1});
+    engine.run({&call, 1}, engine.deadline());
 }
 
 }  // namespace support

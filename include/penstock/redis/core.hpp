@@ -14,6 +14,7 @@
 #include <penstock/store.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -75,18 +76,21 @@ public:
     void submit(Call& call) noexcept {
         const std::lock_guard lock(mutex_);
         call.core_ = this;
-        enter(call, detail::steady_now().count());
-        nudge();
+        const std::int64_t now = detail::steady_now().count();
+        enter(call, now + settings_.timeout, now);
+        Call* const asked = &call;
+        dispatch({&asked, 1}, now);
+        listens_ = true;
     }
 
-    void run(std::span<Call* const> calls) noexcept {
+    void run(std::span<Call* const> calls, std::int64_t deadline) noexcept {
         std::unique_lock lock(mutex_);
         const std::int64_t now = detail::steady_now().count();
         const bool alone = charge_ == Charge::nobody && traffic_.idle();
         bool all_sent = true;
         for (Call* call : calls) {
             call->waited_for_ = true;
-            enter(*call, now);
+            enter(*call, deadline, now);
             all_sent = all_sent && (call->sent_ || call->ended_);
         }
         if (id_ == std::this_thread::get_id()) {
@@ -95,11 +99,11 @@ public:
         } else if (alone && all_sent) {
             lead(lock, calls);
         } else {
-            nudge();
+            dispatch(calls, now);
             lock.unlock();
         }
         for (Call* call : calls) {
-            if (!call->done_.wait_until(now + settings_.timeout)) {
+            if (!call->done_.wait_until(deadline)) {
                 give_up(*call);
             }
         }
@@ -123,13 +127,36 @@ private:
 
     static constexpr std::int64_t forever = Traffic::forever;
     static constexpr std::size_t woken_at_once = 16;
+    static constexpr std::size_t few = 8;
 
-    void enter(Call& call, std::int64_t now) noexcept {
+    void enter(Call& call, std::int64_t deadline, std::int64_t now) noexcept {
         if (stopping_) {
             traffic_.refuse(call, StoreError::shut_down);
+        } else if (deadline <= now) {
+            traffic_.refuse(call, StoreError::timeout);
         } else {
-            traffic_.add(call, now);
+            traffic_.add(call, deadline);
         }
+    }
+
+    /// Sends the calls from here while few are under way, since it takes longer to wake whoever is in charge; of many,
+    /// those that come together are sent together.
+    void dispatch(std::span<Call* const> calls, std::int64_t now) noexcept {
+        const bool asleep = asleep_.load(std::memory_order_acquire);
+        const auto send = [&](const Call* call) { return !call->ended_ && call->sent_ && send_now(*call, calls, now); };
+        const bool all_sent = (asleep || charge_ == Charge::nobody) && std::all_of(calls.begin(), calls.end(), send);
+        if (!asleep || !all_sent) {
+            nudge();
+        }
+    }
+
+    [[nodiscard]] bool send_now(const Call& call, std::span<Call* const> calls, std::int64_t now) noexcept {
+        Node& node = *traffic_.nodes()[call.node_];
+        if (node.pipeline.size() > few + calls.size()) {
+            return false;
+        }
+        node.fsm.sent(now);
+        return node.send_now();
     }
 
     /// The caller has waited for long enough.
@@ -183,7 +210,7 @@ private:
                 thread_waits_ = true;
                 charge_free_.wait(lock);
                 thread_waits_ = false;
-            } else if (has_work()) {
+            } else if (has_work() || std::exchange(listens_, false)) {
                 charge_ = Charge::thread;
                 turn(lock);
                 tell_finished(lock, traffic_.finished_calls());
@@ -272,16 +299,19 @@ private:
         if (const Call* first = traffic_.first_under_way()) {
             until = (std::min)(until, first->deadline_);
         }
+        until = (std::min)(until, now + patience_);
         polling_ = true;
         lock.unlock();
         for (std::size_t i = 0; i + 1 < polled_.size(); ++i) {
             transmit(*nodes[i], polled_[i + 1]);
         }
+        asleep_.store(true, std::memory_order_release);
         poll_until(polled_, until);
         for (std::size_t i = 0; i + 1 < polled_.size(); ++i) {
             nodes[i]->perform(polled_[i + 1].revents, buffer_);
         }
         lock.lock();
+        asleep_.store(false, std::memory_order_relaxed);
         polling_ = false;
         look_at_waker(polled_[0]);
         for (std::size_t i = 0; i + 1 < polled_.size(); ++i) {
@@ -391,6 +421,9 @@ private:
     }
 
     const Settings settings_;
+    // Nobody is woken for what others send meanwhile: this is how late its end is noticed if no answer comes, at most.
+    const std::int64_t patience_ =
+        (std::max)((std::min)(settings_.timeout, settings_.connection.stall_timeout), std::int64_t{1000});
     const std::shared_ptr<Waker> waker_ = std::make_shared<Waker>();
 
     std::mutex mutex_;
@@ -399,9 +432,11 @@ private:
     std::thread::id id_;  // of that thread, once it runs
     Charge charge_ = Charge::nobody;
     bool thread_waits_ = false;
-    bool polling_ = false;   // who is in charge sleeps in poll() and would not see what comes
-    bool watching_ = false;  // so does the thread, while nobody is in charge
+    bool polling_ = false;             // who is in charge sleeps in poll() and would not see what comes
+    bool watching_ = false;            // so does the thread, while nobody is in charge
+    std::atomic<bool> asleep_{false};  // who is in charge has sent what there was: whoever has the lock may send more
     bool nudged_ = false;
+    bool listens_ = false;  // for answers to those who do not wait, since more of them are to be expected
     bool stopping_ = false;
     std::uint64_t leaders_ = 0;  // callers who were in charge so far
     Traffic traffic_;

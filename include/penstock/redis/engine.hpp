@@ -4,6 +4,7 @@
 #define PENSTOCK_REDIS_ENGINE_HPP
 
 #include <penstock/config.hpp>
+#include <penstock/detail/os.hpp>
 #include <penstock/redis/call.hpp>
 #include <penstock/redis/core.hpp>
 
@@ -49,8 +50,11 @@ public:
     /// Hands a call over; it is finished on the engine's thread, with an error if need be.
     void submit(Call& call) noexcept { core().submit(call); }
 
-    /// Asks all of them and waits for the answers, at most the timeout. The calls are the caller's again afterwards.
-    void run(std::span<Call* const> calls) noexcept { core().run(calls); }
+    /// When a call that is asked now is given up.
+    [[nodiscard]] std::int64_t deadline() const noexcept { return detail::steady_now().count() + settings_.timeout; }
+
+    /// Asks all of them and waits for the answers until the deadline. The calls are the caller's again afterwards.
+    void run(std::span<Call* const> calls, std::int64_t deadline) noexcept { core().run(calls, deadline); }
 
     /// Takes back a call that was submitted and is not finished, and must not be told: it may be destroyed then. Not
     /// while it is being finished.

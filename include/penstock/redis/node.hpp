@@ -137,6 +137,17 @@ public:
     /// False if the connection is broken.
     [[nodiscard]] bool send() noexcept { return stream_.send(unsent_) != Socket::Result::closed; }
 
+    /// Sends what callers have written, if it goes out at once: for who has the lock and is not in charge of the I/O,
+    /// while nobody else sends. A TLS session may be received from meanwhile: there it does nothing. False if something
+    /// is left.
+    [[nodiscard]] bool send_now() noexcept {
+        if (tls_ == nullptr && !has_output()) {
+            take_inbox();
+            (void)stream_.send(unsent_);  // a broken connection is found by who is in charge
+        }
+        return inbox.empty() && !has_output();
+    }
+
     /// Reads what there is, but no more than can be taken apart in one go. False if the connection is broken, or what
     /// came is no reply.
     [[nodiscard]] bool receive(std::span<char> buffer) noexcept {

@@ -49,8 +49,8 @@ public:
     // Calls.
 
     /// Takes a call in; it may end at once.
-    void add(Call& call, std::int64_t now) noexcept {
-        call.deadline_ = now + settings_.timeout;
+    void add(Call& call, std::int64_t deadline) noexcept {
+        call.deadline_ = deadline;
         const bool room = under_way_.size() < settings_.most_in_flight;
         under_way_.add(call);
         const StoreError error = room ? route(call) : StoreError::overloaded;

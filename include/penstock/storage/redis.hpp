@@ -191,18 +191,20 @@ public:
                      Decision& decision) noexcept {
         Question question(*context_, Asked{op, key, &plan, now, cost, max_wait});
         redis::Call* const call = &question;
-        engine_->run({&call, 1});
+        engine_->run({&call, 1}, engine_->deadline());
         return question.answer(decision);
     }
 
-    /// A batch, 64 in one round trip.
+    /// A batch, 64 in one round trip. Waits at most the timeout, for all of it.
+    template <class Failed>
     void apply(std::span<const Check> checks,
                const Plan<Algorithm>& plan,
                Micros now,
                std::span<Decision> decisions,
-               std::span<StoreError> errors) noexcept {
+               Failed failed) noexcept {
         std::array<std::optional<Question>, at_once> questions;
         std::array<redis::Call*, at_once> calls{};
+        const std::int64_t end = engine_->deadline();
         for (std::size_t begin = 0; begin < checks.size(); begin += at_once) {
             const std::size_t size = (std::min)(at_once, checks.size() - begin);
             for (std::size_t i = 0; i < size; ++i) {
@@ -210,14 +212,17 @@ public:
                 questions[i].emplace(*context_, Asked{Op::check, check.key, &plan, now, check.cost, {}});
                 calls[i] = &*questions[i];
             }
-            engine_->run(std::span(calls).first(size));
+            engine_->run(std::span(calls).first(size), end);
             for (std::size_t i = 0; i < size; ++i) {
-                errors[begin + i] = questions[i]->answer(decisions[begin + i]);
+                const StoreError error = questions[i]->answer(decisions[begin + i]);
+                if (error != StoreError::none) {
+                    failed(begin + i, error);
+                }
             }
         }
     }
 
-    /// Never waits. `handler(Decision)` runs on the storage's thread, exactly once.
+    /// Never waits. `handler(StoreError, const Decision&)` runs on the storage's thread, exactly once.
     template <class Handler>
     void async_apply(Op op,
                      std::string_view key,
@@ -230,7 +235,7 @@ public:
         if (question != nullptr) {
             engine_->submit(*question);
         } else {
-            handler(failed(StoreError::overloaded));
+            handler(StoreError::overloaded, failed(StoreError::overloaded));
         }
     }
 
@@ -268,10 +273,15 @@ private:
         return {.allowed = false, .retry_after = std::chrono::seconds{1}, .source = Source::fail_closed};
     }
 
-    [[nodiscard]] static Decision decision_of(const Question& question, const OnFailure& on_failure) noexcept {
-        Decision decision;
+    /// The decision, or what it means that there is none.
+    [[nodiscard]] static StoreError decide(const Question& question,
+                                           const OnFailure& on_failure,
+                                           Decision& decision) noexcept {
         const StoreError error = question.answer(decision);
-        return error == StoreError::none ? decision : meaning_of_failure(on_failure);
+        if (error != StoreError::none) {
+            decision = meaning_of_failure(on_failure);
+        }
+        return error;
     }
 
     OnFailure on_failure_;
@@ -296,10 +306,11 @@ public:
           handler_(std::move(handler)) {}
 
     void finished() noexcept override {
-        const Decision decision = decision_of(*this, Owned::own_on_failure);
+        Decision decision;
+        const StoreError error = decide(*this, Owned::own_on_failure, decision);
         Handler handler = std::move(handler_);
         delete this;
-        handler(decision);
+        handler(error, decision);
     }
 
 private:
@@ -332,7 +343,11 @@ public:
         engine_.submit(*this);  // and no more of this: the coroutine may go on at once
     }
 
-    [[nodiscard]] Decision await_resume() const noexcept { return decision_of(*this, Owned::own_on_failure); }
+    [[nodiscard]] Decision await_resume() const noexcept {
+        Decision decision;
+        static_cast<void>(decide(*this, Owned::own_on_failure, decision));
+        return decision;
+    }
 
     void finished() noexcept override {
         under_way_ = false;

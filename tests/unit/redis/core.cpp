@@ -2,6 +2,8 @@
 // An engine's core without any server: what ends at once, and what is told before it stops.
 #include <penstock/redis/core.hpp>
 
+#include <penstock/detail/os.hpp>
+
 #include "../../support/echo.hpp"
 #include "../../support/redis_server.hpp"
 
@@ -17,6 +19,7 @@
 namespace {
 
 using penstock::StoreError;
+using penstock::detail::steady_now;
 using penstock::redis::Call;
 using penstock::redis::Core;
 using penstock::redis::Settings;
@@ -34,7 +37,7 @@ TEST_CASE("calls fail at once where nobody is, waited for or not") {
     Echo first(1);
     Echo second(2);
     const std::array<Call*, 2> calls{&first, &second};
-    core->run(calls);
+    core->run(calls, steady_now().count() + 1'000'000);
     for (const Echo* echo : {&first, &second}) {
         CHECK(echo->error() == StoreError::unavailable);
         CHECK(echo->numbers().empty());
@@ -57,7 +60,7 @@ TEST_CASE("a core that was stopped finishes what is asked of it") {
     core->stop();
     Echo echo(1);
     Call* const call = &echo;
-    core->run({&call, 1});
+    core->run({&call, 1}, steady_now().count() + 1'000'000);
     CHECK(echo.error() == StoreError::shut_down);
 }
 

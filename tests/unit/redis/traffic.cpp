@@ -85,7 +85,7 @@ public:
     /// Asks in the name of a client; the answer is in `calls`, in the order of the questions.
     Question& ask(const std::string& key, std::int64_t now = 0) {
         Question& question = questions_.emplace_back(key);
-        traffic->add(question, now);
+        traffic->add(question, now + 1000);
         return question;
     }
 
