@@ -42,6 +42,8 @@ inline constexpr std::size_t largest_state = 120;
 /// - optional `void validate() const`: throws std::invalid_argument for parameters out of range.
 /// - optional `refund` and `charge` (parameters as `step`), and `reserve` (one more: `std::chrono::microseconds
 ///   max_wait`; gives a Reservation): the limiter's members of these names need them.
+/// - optional `T share(std::uint64_t i, std::uint64_t n) const noexcept`: the i-th of n parts of the parameters, for
+///   guards that divide a limit.
 /// - optional `static Micros fresh_at(const State&) noexcept`: from when on the state is as good as fresh under every
 ///   plan it was used with; 0 if it is. Without it the storage keeps beside the state what `reset_after` said last.
 /// - optional `static Micros paid_off_at(const State&) noexcept`: when what was used is paid off, and with it `unsigned
@@ -76,6 +78,14 @@ template <class T>
 concept Reservable = requires(typename T::State& state, const Plan<T>& plan, std::chrono::microseconds max_wait) {
     requires std::same_as<decltype(T::reserve(state, plan, Micros{}, std::uint64_t{}, Micros{}, max_wait)),
                           Reservation>;
+};
+
+/// An algorithm that can be divided: `share(i, n)` is the i-th of n parts, which together allow what the whole does.
+/// The last is never smaller than another.
+template <class T>
+concept Shareable = requires(const T& algorithm) {
+    requires std::same_as<decltype(algorithm.share(std::uint64_t{}, std::uint64_t{})), T>;
+    requires noexcept(algorithm.share(std::uint64_t{}, std::uint64_t{}));
 };
 
 /// An algorithm whose states tell when they are as good as fresh.

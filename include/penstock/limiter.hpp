@@ -8,6 +8,7 @@
 #include <penstock/concepts.hpp>
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
+#include <penstock/detail/awaitable.hpp>
 #include <penstock/detail/os.hpp>
 #include <penstock/detail/plan_cell.hpp>
 #include <penstock/plan.hpp>
@@ -68,8 +69,9 @@ public:
     }
     void check(const PlanType& plan, std::span<const Check> checks, std::span<Decision> decisions) noexcept;
 
-    /// Asks without waiting: `handler(Decision)` is called exactly once, on the thread of the storage, and must not
-    /// throw nor keep that thread for long: every other answer waits meanwhile. The key is copied. When limiter and
+    /// Asks without waiting: `handler(Decision)` is called exactly once, on the thread of the storage, or here and at
+    /// once if a guard decides without asking; it must not throw nor keep that thread for long: every other answer
+    /// waits meanwhile. The key is copied. When limiter and
     /// storage are destroyed, the handlers of what is still asked get what a failure means; those who then ask again
     /// without end keep it from ending. For storages that can, such as RedisStorage.
     template <class Handler>
@@ -96,7 +98,11 @@ public:
     }
     [[nodiscard]] auto async_check(std::string_view key, const PlanType& plan, std::uint64_t cost = 1) noexcept {
         static_assert(asynchronous, "penstock: async_check needs a storage that is asked over a network");
-        return storage_.awaitable(Op::check, key, plan, now(), cost);
+        if constexpr (requires { storage_.awaitable(Op::check, key, plan, Micros{}, cost); }) {
+            return storage_.awaitable(Op::check, key, plan, now(), cost);
+        } else {
+            return detail::Awaitable<Bound, Algorithm>(storage_, Op::check, key, plan, now(), cost);
+        }
     }
 
     /// What `check` would answer, taking nothing.
@@ -174,7 +180,8 @@ public:
 private:
     static constexpr bool locates = requires(Bound & bound, std::string_view key) { bound.locate(key); };
     static constexpr bool asynchronous = requires(Bound & bound, const PlanType& plan) {
-        bound.awaitable(Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{1});
+        bound.async_apply(
+            Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{1}, [](StoreError, const Decision&) {});
     };
     static constexpr bool overlaps =
         requires(Bound & bound, const PlanType& plan, std::span<const Check> checks, std::span<Decision> decisions) {
@@ -216,7 +223,7 @@ private:
         if constexpr (requires { storage_.failed(error); }) {
             return storage_.failed(error);
         } else {
-            return {.allowed = true, .source = Source::fail_open};
+            return detail::meaning_of(Allow{});
         }
     }
 

@@ -4,7 +4,9 @@
 #define PENSTOCK_STORE_HPP
 
 #include <penstock/config.hpp>
+#include <penstock/decision.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -20,6 +22,7 @@ enum class StoreError : std::uint8_t {
     unavailable,        ///< the store cannot be reached, or the connection broke
     timeout,            ///< no answer in time
     overloaded,         ///< too many checks are in flight: not sent
+    breaker_open,       ///< the node failed too often of late: not asked
     shut_down,          ///< the storage is being destroyed
     protocol_error,     ///< the answer is none that the server may give
     no_script,          ///< the server does not know the script
@@ -59,6 +62,8 @@ inline constexpr std::size_t store_errors = static_cast<std::size_t>(StoreError:
         return "timeout";
     case overloaded:
         return "overloaded";
+    case breaker_open:
+        return "breaker_open";
     case shut_down:
         return "shut_down";
     case protocol_error:
@@ -118,6 +123,18 @@ struct Allow {
 struct Deny {
     friend constexpr bool operator==(const Deny&, const Deny&) noexcept = default;
 };
+
+namespace detail {
+
+[[nodiscard]] constexpr Decision meaning_of(Allow) noexcept {
+    return {.allowed = true, .source = Source::fail_open};
+}
+
+[[nodiscard]] constexpr Decision meaning_of(Deny) noexcept {
+    return {.allowed = false, .retry_after = std::chrono::seconds{1}, .source = Source::fail_closed};
+}
+
+}  // namespace detail
 
 PENSTOCK_END_NAMESPACE
 

@@ -129,6 +129,15 @@ struct AllOf {
         return {decision, longest};
     }
 
+    /// The i-th of n equal parts of every part, i below n.
+    [[nodiscard]] constexpr AllOf share(std::uint64_t i, std::uint64_t n) const noexcept
+        requires(Shareable<Parts>&&...) {
+        return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+            return AllOf{detail::get<Index>(parts).share(i, n)...};
+        }
+        (std::index_sequence_for<Parts...>{});
+    }
+
     /// The steps in Lua, for storages that run scripts.
     struct Lua;
 

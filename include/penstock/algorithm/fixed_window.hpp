@@ -7,6 +7,7 @@
 #include <penstock/decision.hpp>
 #include <penstock/detail/lua.hpp>
 #include <penstock/detail/throw.hpp>
+#include <penstock/detail/wide.hpp>
 #include <penstock/detail/window.hpp>
 #include <penstock/plan.hpp>
 
@@ -53,6 +54,13 @@ struct FixedWindow {
     /// When what was taken would be given back at the average rate of the slowest plan so far.
     [[nodiscard]] static constexpr Micros paid_off_at(const State& state) noexcept {
         return detail::Counts::paid_off_at(state);
+    }
+
+    /// The i-th of n equal parts, i below n: the limits of all add up to this one's.
+    [[nodiscard]] constexpr FixedWindow share(std::uint64_t i, std::uint64_t n) const noexcept {
+        FixedWindow part = *this;
+        part.limit = detail::part_of(limit, i, n);
+        return part;
     }
 
     /// The steps in Lua, for storages that run scripts.

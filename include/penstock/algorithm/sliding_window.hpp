@@ -53,6 +53,13 @@ struct SlidingWindow {
         return detail::Counts::paid_off_at(state);
     }
 
+    /// The i-th of n equal parts, i below n: the limits of all add up to this one's.
+    [[nodiscard]] constexpr SlidingWindow share(std::uint64_t i, std::uint64_t n) const noexcept {
+        SlidingWindow part = *this;
+        part.limit = detail::part_of(limit, i, n);
+        return part;
+    }
+
     /// The steps in Lua, for storages that run scripts.
     struct Lua;
 

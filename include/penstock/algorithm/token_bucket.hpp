@@ -57,6 +57,10 @@ struct TokenBucket {
     /// When the bucket is full again under every plan it was used with, at the latest.
     [[nodiscard]] static constexpr Micros fresh_at(const State& state) noexcept;
 
+    /// The i-th of n equal parts, i below n: the capacities of all add up to this one's, the refill is an n-th each; or
+    /// somewhat more where that would take longer than is allowed.
+    [[nodiscard]] constexpr TokenBucket share(std::uint64_t i, std::uint64_t n) const noexcept;
+
     /// The steps in Lua, for storages that run scripts.
     struct Lua;
 
@@ -288,6 +292,23 @@ constexpr Reservation TokenBucket::reserve(State& state,
 
 constexpr Micros TokenBucket::fresh_at(const State& state) noexcept {
     return state.stamp() + detail::shift_up(state.used(), state.slowness());
+}
+
+constexpr TokenBucket TokenBucket::share(std::uint64_t i, std::uint64_t n) const noexcept {
+    const std::uint64_t part = detail::part_of(capacity, i, n);
+    const auto count = static_cast<std::uint64_t>(refill.count);
+    const auto period = static_cast<std::uint64_t>(refill.period.count());
+    const std::uint64_t divisor = std::gcd(count, period);
+    // What a Plan asks for: no longer than the longest period, and twice the capacity refilled before the end of time.
+    const detail::Wide most = detail::multiply((detail::end_of_time - 1) / 2, count / divisor);
+    const std::uint64_t refilled_in =
+        part == 0 || most.high >= part ? ~std::uint64_t{0} : detail::divide(most, part).quotient;
+    const std::uint64_t longest = (std::min)(refilled_in, static_cast<std::uint64_t>(detail::longest_period));
+    const std::uint64_t interval = period / divisor;
+    const std::uint64_t stretched = interval > longest / n ? longest : interval * n;
+    return {
+        part,
+        {static_cast<std::int64_t>(count / divisor), std::chrono::microseconds{static_cast<std::int64_t>(stretched)}}};
 }
 
 struct TokenBucket::Lua {

@@ -79,6 +79,11 @@ struct Division {
     return divide(sum, divisor);
 }
 
+/// The i-th of n parts of a number, i below n: those of all i add up to it, and the last is never smaller than another.
+[[nodiscard]] constexpr std::uint64_t part_of(std::uint64_t number, std::uint64_t i, std::uint64_t n) noexcept {
+    return multiply_add_divide(number, i + 1, 0, n).quotient - multiply_add_divide(number, i, 0, n).quotient;
+}
+
 }  // namespace detail
 
 PENSTOCK_END_NAMESPACE

@@ -117,6 +117,11 @@ public:
         }
     }
 
+    [[nodiscard]] std::size_t node_of(const Call& call) noexcept {
+        const std::lock_guard lock(mutex_);
+        return traffic_.node_of(call);
+    }
+
     [[nodiscard]] Stats stats() noexcept {
         const std::lock_guard lock(mutex_);
         return traffic_.stats;

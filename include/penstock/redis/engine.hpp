@@ -64,6 +64,13 @@ public:
         }
     }
 
+    /// Which server a call would go to, as far as is known now.
+    [[nodiscard]] std::size_t node_of(const Call& call) noexcept {
+        return settings_.target.endpoints.size() == 1 && settings_.target.kind != Target::Kind::cluster
+                   ? 0
+                   : core().node_of(call);
+    }
+
     [[nodiscard]] Stats stats() noexcept { return core().stats(); }
 
 private:

@@ -124,6 +124,11 @@ public:
 
     // Nodes.
 
+    /// Where a call would go; 0 while the way is not known.
+    [[nodiscard]] std::size_t node_of(const Call& call) const noexcept {
+        return router_.knows_the_way() ? router_.node_of(call) : 0;
+    }
+
     /// They only ever become more.
     [[nodiscard]] const std::vector<std::unique_ptr<Node>>& nodes() const noexcept { return nodes_; }
 

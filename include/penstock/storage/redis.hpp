@@ -245,6 +245,12 @@ public:
         return Awaitable(*this, op, key, plan, now, cost);
     }
 
+    /// The number of the server that has the key, as far as is known now.
+    [[nodiscard]] std::size_t node_of(std::string_view key, Micros now) const noexcept {
+        const Plan<Algorithm>* const none = nullptr;
+        return engine_->node_of(Question(*context_, Asked{Op::peek, key, none, now, 0, {}}));
+    }
+
     /// What an error of the store means.
     [[nodiscard]] Decision failed(StoreError) const noexcept { return meaning_of_failure(on_failure_); }
 
@@ -267,10 +273,7 @@ private:
     };
 
     [[nodiscard]] static Decision meaning_of_failure(const OnFailure& on_failure) noexcept {
-        if (std::holds_alternative<Allow>(on_failure)) {
-            return {.allowed = true, .source = Source::fail_open};
-        }
-        return {.allowed = false, .retry_after = std::chrono::seconds{1}, .source = Source::fail_closed};
+        return std::visit([](const auto& policy) { return detail::meaning_of(policy); }, on_failure);
     }
 
     /// The decision, or what it means that there is none.
