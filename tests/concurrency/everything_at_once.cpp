@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <thread>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -29,14 +31,17 @@ using penstock::per_hour;
 using penstock::SlidingWindow;
 using penstock::TokenBucket;
 
+// The storages of a program are alike in how slow they are.
+constexpr std::uint64_t slowness = std::tuple_element_t<0, std::tuple<PENSTOCK_STORAGES_UNDER_TEST>>::slowness;
+
 // So far apart from each other that nothing is cut off at twice the lower limit.
-constexpr std::uint64_t low = 6000;
-constexpr std::uint64_t high = 10'000;
-constexpr std::uint64_t charges = 1000;
+constexpr std::uint64_t low = 6000 / slowness;
+constexpr std::uint64_t high = 10'000 / slowness;
+constexpr std::uint64_t charges = 1000 / slowness;
 
 constexpr std::uint64_t limit = 10;  // of the keys that are reset
 
-constexpr std::uint64_t operations = 25'000;
+constexpr std::uint64_t operations = 25'000 / slowness;
 
 /// Two sets of parameters between which the limiter is configured to and fro.
 template <class A>
@@ -126,9 +131,11 @@ public:
         }
     }
 
-    void configure() {
-        for (std::uint64_t i = 0; i < operations; ++i) {
+    /// As long as any of so many others is at work.
+    void configure(unsigned others) {
+        for (std::uint64_t i = 0; i < operations || done_ < others; ++i) {
             limiter_.configure(i % 2 == 0 ? pair_.higher : pair_.lower);
+            std::this_thread::yield();
         }
         limiter_.configure(pair_.higher);
     }
@@ -142,6 +149,8 @@ public:
             expect_of(algorithm == pair_.lower || algorithm == pair_.higher);
         }
     }
+
+    void is_done() { ++done_; }
 
     [[nodiscard]] Books& books() { return books_; }
 
@@ -166,6 +175,7 @@ private:
     Pair<Algorithm> pair_;
     Limiter& limiter_;
     Books books_;
+    std::atomic<unsigned> done_{0};
 };
 
 TEST_CASE_TEMPLATE("what is used is what was taken less what was given back, whatever else goes on",
@@ -177,7 +187,7 @@ TEST_CASE_TEMPLATE("what is used is what was taken less what was given back, wha
         threads::together(6, [&](std::size_t thread) {
             switch (thread) {
             case 0:
-                actors.configure();
+                actors.configure(5);
                 break;
             case 1:
                 actors.charge();
@@ -191,6 +201,7 @@ TEST_CASE_TEMPLATE("what is used is what was taken less what was given back, wha
             default:
                 actors.check_and_refund(thread);
             }
+            actors.is_done();
         });
         CHECK(actors.books().oddities() == 0);
         CHECK(actors.books().used() <= high + charges);

@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("waiting threads do not overfill a window", Storage, PENSTOCK
 TEST_CASE_TEMPLATE("waiting threads each get a turn of their own", Storage, PENSTOCK_STORAGES_UNDER_TEST) {
     constexpr std::size_t burst = 5;
     constexpr microseconds turn = 10ms;
-    Limiter limiter{TokenBucket{.capacity = burst, .refill = penstock::per(1, turn)}, Storage::fresh(), SteadyClock{}};
+    Limiter limiter{TokenBucket{.capacity = burst, .refill = penstock::per(1, turn)}, Storage::fresh()};
     const microseconds start = SteadyClock{}.now();
     Waits times = threads::results_of(2 * burst, [&](std::size_t) {
         const bool allowed = limiter.wait_for("key", 10s).allowed;

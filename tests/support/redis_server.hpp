@@ -42,8 +42,10 @@ inline int free_port() {
 
 class RedisServer {
 public:
-    /// Runs when it returns. `options` are added to the command line: {"--maxmemory", "10mb"}.
-    explicit RedisServer(std::vector<std::string> options = {}) : options_(std::move(options)) {
+    /// Runs when it returns. `options` are added to the command line: {"--maxmemory", "10mb"}, and `environment` to
+    /// what it inherits: {"NAME=value"}.
+    explicit RedisServer(std::vector<std::string> options = {}, std::vector<std::string> environment = {})
+        : options_(std::move(options)), environment_(std::move(environment)) {
         std::string name = (std::filesystem::temp_directory_path() / "penstock-redis-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr) {
             throw std::runtime_error("no temporary directory " + name);
@@ -109,6 +111,8 @@ private:
                                        "--appendonly",
                                        "no"};
         words.insert(words.end(), options_.begin(), options_.end());
+        words.insert(words.begin(), environment_.begin(), environment_.end());
+        words.insert(words.begin(), "env");
         std::vector<char*> arguments;
         for (std::string& word : words) {
             arguments.push_back(word.data());
@@ -148,6 +152,7 @@ private:
     }
 
     std::vector<std::string> options_;
+    std::vector<std::string> environment_;
     std::filesystem::path directory_;
     int port_ = 0;
     pid_t pid_ = 0;

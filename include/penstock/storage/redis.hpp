@@ -177,9 +177,9 @@ class RedisStorage::Bound {
 
 public:
     explicit Bound(const RedisStorage& storage)
-        : on_failure_(storage.options_.on_failure), engine_(storage.engine_),
-          context_(std::make_shared<Context>(storage.options_.layout, storage.options_.prefix, storage.options_.name)) {
-    }
+        : on_failure_(storage.options_.on_failure),
+          context_(std::make_shared<Context>(storage.options_.layout, storage.options_.prefix, storage.options_.name)),
+          engine_(storage.engine_) {}
 
     /// One round trip, of which several threads' calls share what they can. Waits at most the timeout.
     StoreError apply(Op op,
@@ -288,8 +288,8 @@ private:
     }
 
     OnFailure on_failure_;
-    std::shared_ptr<redis::Engine> engine_;
     std::shared_ptr<const Context> context_;
+    std::shared_ptr<redis::Engine> engine_;  // the first to go: while it ends, handlers may ask again
 };
 
 /// A question that lives until its handler is called, with all that it needs.
