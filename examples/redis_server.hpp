@@ -21,6 +21,20 @@ public:
         std::string name = (std::filesystem::temp_directory_path() / "penstock-example-XXXXXX").string();
         if (mkdtemp(name.data()) == nullptr) fail("no temporary directory");
         directory_ = name;
+        start();
+    }
+
+    RedisServer(const RedisServer&) = delete;
+    RedisServer& operator=(const RedisServer&) = delete;
+    ~RedisServer() {
+        stop();
+        std::filesystem::remove_all(directory_);
+    }
+
+    [[nodiscard]] std::string url() const { return "unix://" + socket(); }
+
+    /// Returns when it runs.
+    void start() {
         pid_ = fork();
         if (pid_ == 0) {
             dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
@@ -45,20 +59,19 @@ public:
         }
     }
 
-    RedisServer(const RedisServer&) = delete;
-    RedisServer& operator=(const RedisServer&) = delete;
-    ~RedisServer() { stop(); }
-
-    [[nodiscard]] std::string url() const { return "unix://" + socket(); }
-
+    /// Ends it at once, as a crash does: what it knew is lost.
     void stop() {
         if (pid_ > 0) {
             kill(pid_, SIGKILL);
             waitpid(pid_, nullptr, 0);
-            std::filesystem::remove_all(directory_);
+            std::filesystem::remove(socket());
             pid_ = 0;
         }
     }
+
+    /// It neither answers nor hangs up until it goes on.
+    void hang() const { kill(pid_, SIGSTOP); }
+    void go_on() const { kill(pid_, SIGCONT); }
 
 private:
     [[nodiscard]] std::string socket() const { return (directory_ / "socket").string(); }

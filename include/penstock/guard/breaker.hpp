@@ -28,7 +28,7 @@ struct BreakerOptions {
     /// If they are at least so many of a hundred calls in the window: 0 to 100.
     unsigned percent = 10;
 
-    /// A call that took longer counts as a failure, though its answer is used: from 1 us.
+    /// A call that took longer counts as a failure, though its answer is used: 1 us to 1 hour.
     std::chrono::microseconds slow = std::chrono::milliseconds{100};
 
     /// While open, one call is let through after so long, less up to a fifth at random so that gateways do not probe in
@@ -42,22 +42,21 @@ namespace detail {
 
 /// Throws std::invalid_argument if an option is out of range.
 inline void validate_breaker(const BreakerOptions& options) {
-    const auto demand = [](bool valid, std::string_view field, std::int64_t value, std::string_view allowed) {
+    const auto demand = [](bool valid, std::string_view field, const std::string& value, std::string_view allowed) {
         if (!valid) {
-            throw_invalid("Breaker." + std::string(field), std::to_string(value), allowed);
+            throw_invalid("Breaker." + std::string(field), value, allowed);
         }
     };
-    const auto in = [](std::chrono::microseconds time, std::int64_t least) {
-        return time.count() >= least && time <= std::chrono::hours{1};
+    const auto demand_time = [&](std::string_view field, std::chrono::microseconds time, std::int64_t least) {
+        const bool valid = time.count() >= least && time <= std::chrono::hours{1};
+        demand(valid, field, std::to_string(time.count()) + " us", std::to_string(least) + " us to 3600000000 us");
     };
-    demand(options.failures >= 1 && options.failures <= 1'000'000,
-           "failures",
-           static_cast<std::int64_t>(options.failures),
-           "1 to 1000000");
-    demand(in(options.window, 10), "window", options.window.count(), "10 us to 3600000000 us");
-    demand(options.percent <= 100, "percent", options.percent, "0 to 100");
-    demand(options.slow.count() >= 1, "slow", options.slow.count(), "1 us or more");
-    demand(in(options.probe_interval, 1), "probe_interval", options.probe_interval.count(), "1 us to 3600000000 us");
+    const bool some_failures = options.failures >= 1 && options.failures <= 1'000'000;
+    demand(some_failures, "failures", std::to_string(options.failures), "1 to 1000000");
+    demand_time("window", options.window, 10);
+    demand(options.percent <= 100, "percent", std::to_string(options.percent), "0 to 100");
+    demand_time("slow", options.slow, 1);
+    demand_time("probe_interval", options.probe_interval, 1);
 }
 
 /// Whether an error tells that the node is not well, and the next call would fare no better. Others are about one key,

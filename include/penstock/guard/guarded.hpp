@@ -256,6 +256,10 @@ public:
             });
     }
 
+    [[nodiscard]] std::optional<Decision> shed(Priority priority) noexcept requires detail::Shedding<Inner> {
+        return inner_.shed(priority);
+    }
+
     [[nodiscard]] Decision failed(StoreError) const noexcept { return judge_->meaning(); }
 
     [[nodiscard]] std::size_t node_of(std::string_view key, Micros now) const noexcept {
