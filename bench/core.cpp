@@ -13,7 +13,7 @@
 #include "report.hpp"
 
 int main(int argc, char** argv) try {
-    const bench::Options options = bench::parse(argc, argv);
+    const auto options = bench::parse<bench::CoreOptions>(argc, argv, "filling|hot|many|clocks|compile");
     bench::Report report{options.quick ? "core --quick" : "core"};
     bench::verify_all();
     if (options.wants("filling")) bench::measure_filling(report, options);

@@ -15,7 +15,8 @@
 #include "report.hpp"
 
 int main(int argc, char** argv) try {
-    const bench::Options options = bench::parse(argc, argv);
+    const auto options =
+        bench::parse<bench::RedisOptions>(argc, argv, "blocking|pipelined|scripts|memory|schedule|hang");
     bench::Report report{options.quick ? "redis --quick" : "redis"};
     bench::Fleet fleet;
     bench::verify_all();

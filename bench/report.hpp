@@ -21,7 +21,7 @@ struct WrongAnswer : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-enum class Unit { nanoseconds, millions_per_second, bytes, seconds, thousands_per_second };
+enum class Unit { nanoseconds, millions_per_second, bytes, seconds, thousands_per_second, commands };
 
 /// What the ratio of ours to the reference should be; without a bound the line only informs.
 struct Goal {
@@ -60,6 +60,7 @@ struct Line {
     if (unit == Unit::bytes) return number("%.1f B", value);
     if (unit == Unit::seconds) return number("%.3f s", value);
     if (unit == Unit::thousands_per_second) return number("%.1f k/s", value);
+    if (unit == Unit::commands) return number("%.0f", value);
     if (value < 1e3) return number("%.1f ns", value);
     return value < 1e6 ? number("%.1f us", value / 1e3) : number("%.2f ms", value / 1e6);
 }
@@ -126,7 +127,7 @@ private:
 }
 
 inline void Report::write_json(const std::string& path) const {
-    static constexpr const char* units[] = {"ns", "M/s", "B", "s", "k/s"};
+    static constexpr const char* units[] = {"ns", "M/s", "B", "s", "k/s", "commands"};
     std::FILE* file = std::fopen(path.c_str(), "w");
     if (file == nullptr) throw std::runtime_error{"cannot write " + path};
     std::fprintf(file, "{\n");

@@ -29,7 +29,7 @@ template <class Read>
     return {.name = std::move(name), .checks = readings, .pass = pass};
 }
 
-inline void measure_clocks(Report& report, const Options& options) {
+inline void measure_clocks(Report& report, const CoreOptions& options) {
     const auto ours = [](auto clock) { return [clock] { return clock.now(); }; };
     const std::vector<Lane> lanes{
         clock_lane("std", [] { return std::chrono::steady_clock::now(); }),

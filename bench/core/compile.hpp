@@ -44,7 +44,7 @@ namespace bench {
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-inline void measure_compile(Report& report, const Options& options) {
+inline void measure_compile(Report& report, const CoreOptions& options) {
     std::vector<double> ours;
     std::vector<double> reference;
     for (int turn = 0; turn < options.turns; ++turn) {
@@ -58,7 +58,7 @@ inline void measure_compile(Report& report, const Options& options) {
 
 #else
 
-inline void measure_compile(Report& /*report*/, const Options& /*options*/) {
+inline void measure_compile(Report& /*report*/, const CoreOptions& /*options*/) {
     std::fprintf(stderr, "compile time: left out (built without PENSTOCK_BENCH_COMPILER and PENSTOCK_BENCH_INCLUDE)\n");
 }
 

@@ -43,7 +43,7 @@ struct Filling {
     return {grown / static_cast<double>(live), quantile(nanos, clients / 10'000), quantile(nanos, 0)};
 }
 
-[[nodiscard]] inline Filling fill_alone(const Peer& peer, std::size_t told, const Options& options) {
+[[nodiscard]] inline Filling fill_alone(const Peer& peer, std::size_t told, const CoreOptions& options) {
     Report::progress("filling " + std::string{peer.name});
     return alone([&] { return fill_once(peer, told, options.clients); });
 }
@@ -78,7 +78,7 @@ inline void against_best(Report& report,
     report.add({what + " / best (" + best.name + ")", ours.*figure, best.filling.*figure, unit, goal});
 }
 
-inline void measure_filling(Report& report, const Options& options) {
+inline void measure_filling(Report& report, const CoreOptions& options) {
     std::vector<Named> growing;
     std::vector<Named> reserved;
     for (const Peer* peer : all_peers) {

@@ -60,7 +60,7 @@ template <class Contender>
     return [&instance](std::span<const Key> keys) { return instance.run(keys); };
 }
 
-inline void measure_hot(Report& report, const Options& options) {
+inline void measure_hot(Report& report, const CoreOptions& options) {
     Instance floor{floor_peer, {.limit = generous_limit, .bytes = 64}};
     Ours<penstock::TokenBucket> single{bucket_of(generous_limit), 1000};
     Ours<TwoLimits> both{two_limits_of(generous_limit), 1000};

@@ -41,7 +41,8 @@ struct Crowd {
 
 using Single = Crowd<Ours<penstock::TokenBucket>>;
 
-inline void against_floor(Report& report, const Options& options, Single& ours, Instance& floor, std::string order) {
+inline void against_floor(
+    Report& report, const CoreOptions& options, Single& ours, Instance& floor, std::string order) {
     const bool uniform = order == "uniform";
     const Stream stream{uniform ? shuffled(options.clients, 1) : zipfian(options.clients, options.clients, 2)};
     const Walk walk{stream, options.pass, 1};
@@ -51,7 +52,7 @@ inline void against_floor(Report& report, const Options& options, Single& ours, 
     report.add({name, nanos[0].processor, nanos[1].processor, Unit::nanoseconds, at_most(1.3)});
 }
 
-inline void against_itself(Report& report, const Options& options, Single& ours, const Stream& stream) {
+inline void against_itself(Report& report, const CoreOptions& options, Single& ours, const Stream& stream) {
     const Walk walk{stream, options.pass, 1};
     const RunKeys in_batches = [&ours](std::span<const Key> keys) { return run_batches(ours.contender, keys); };
     const auto batched =
@@ -75,7 +76,8 @@ inline void against_itself(Report& report, const Options& options, Single& ours,
     return threads * 1e3 / nanos;
 }
 
-inline void two_threads(Report& report, const Options& options, Single& ours, Instance& floor, const Stream& stream) {
+inline void two_threads(
+    Report& report, const CoreOptions& options, Single& ours, Instance& floor, const Stream& stream) {
     const Walk walk{stream, options.pass, most_threads};
     const RunKeys bare = run_of(floor);
     const auto nanos = take_turns("disjoint keys",
@@ -92,7 +94,7 @@ inline void two_threads(Report& report, const Options& options, Single& ours, In
     add("the same by the floor, in real time", nanos[2].real, nanos[3].real, {});
 }
 
-inline void against_peers(Report& report, const Options& options, Single& ours, const Stream& stream) {
+inline void against_peers(Report& report, const CoreOptions& options, Single& ours, const Stream& stream) {
     const Walk walk{stream, options.pass / 2, 1};
     std::deque<Crowd<Instance>> crowds;
     std::vector<Lane> lanes{ours.lane("ours", walk)};
@@ -113,7 +115,7 @@ inline void against_peers(Report& report, const Options& options, Single& ours, 
     add("best peer (" + lanes[best].name + ")", best, at_most(0.3));
 }
 
-inline void measure_many(Report& report, const Options& options) {
+inline void measure_many(Report& report, const CoreOptions& options) {
     Single ours{options.clients, bucket_of(slow_limit), options.clients};
     const Stream stream{shuffled(options.clients, 1)};
     {

@@ -41,7 +41,7 @@ template <class Check>
     return {.latency = median(nanos)};
 }
 
-inline void measure_one_caller(Report& report, const Options& options, Rig& rig) {
+inline void measure_one_caller(Report& report, const RedisOptions& options, Rig& rig) {
     constexpr std::size_t checks = 500;
     Bare bare{rig.server.port(), *rig.script};
     const auto ours = [&] {
@@ -105,7 +105,7 @@ template <class Check>
     return figures;
 }
 
-inline void measure_many_callers(Report& report, const Options& options, Rig& rig) {
+inline void measure_many_callers(Report& report, const RedisOptions& options, Rig& rig) {
     const std::size_t checks = callers * options.each_of_64;
     std::vector<std::unique_ptr<Bare>> bares;
     for (std::size_t i = 0; i < callers; ++i) {
@@ -134,7 +134,7 @@ inline void measure_many_callers(Report& report, const Options& options, Rig& ri
                 at_least(2)});
 }
 
-inline void measure_blocking(Report& report, const Options& options) {
+inline void measure_blocking(Report& report, const RedisOptions& options) {
     Rig rig{options.clients};
     measure_one_caller(report, options, rig);
     measure_many_callers(report, options, rig);

@@ -49,7 +49,7 @@ inline void admit_all(Wire& wire, const Script& script, std::size_t clients) {
     return grown / static_cast<double>(clients);
 }
 
-inline void measure_memory(Report& report, const Options& options, Fleet& fleet) {
+inline void measure_memory(Report& report, const RedisOptions& options, Fleet& fleet) {
     const OurScript<penstock::TokenBucket> ours{
         bucket_of(ample_limit), penstock::Layout::packed, meta_for(options.stored)};
     const double packed = bytes_per_client(ours, options.stored);

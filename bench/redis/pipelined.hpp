@@ -116,7 +116,7 @@ private:
     return figures;
 }
 
-inline void measure_pipelined(Report& report, const Options& options) {
+inline void measure_pipelined(Report& report, const RedisOptions& options) {
     Rig rig{options.clients};
     Wire wire{rig.server.port()};
     Bare bare{rig.server.port(), *rig.script};

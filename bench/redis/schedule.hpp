@@ -116,7 +116,7 @@ inline void wait_for_input(const Wire& wire, Schedule::Clock::time_point until) 
     return {.latency = schedule.p99()};
 }
 
-inline void measure_schedule(Report& report, const Options& options) {
+inline void measure_schedule(Report& report, const RedisOptions& options) {
     // Sleeps end when they should: the 50 us by which Linux lets them be late would hide what is measured.
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     Rig rig{options.clients};

@@ -41,7 +41,7 @@ class Admitted {
 public:
     Admitted(std::string name,
              Server& server,
-             const Options& options,
+             const RedisOptions& options,
              std::vector<std::unique_ptr<const Script>> scripts,
              std::vector<std::uint64_t> limits = {ample_limit.capacity})
         : name_{std::move(name)}, server_{server}, owned_{std::move(scripts)}, crowd_{options.clients, 1},
@@ -79,7 +79,7 @@ private:
 /// it up anew before each block, in a database of their own that is emptied each time.
 class Rejected {
 public:
-    Rejected(Server& server, const Options& options, penstock::Layout layout, const std::string& database)
+    Rejected(Server& server, const RedisOptions& options, penstock::Layout layout, const std::string& database)
         : server_{server}, script_{bucket_of({1, 90'000'000}), layout, meta_for(options.clients)},
           crowd_{options.clients, 2}, wire_{server.port()} {
         server.load(script_);
@@ -124,7 +124,7 @@ template <class... Made>
 /// The sides of one layout.
 class LayoutSides {
 public:
-    LayoutSides(Server& server, const Options& options, penstock::Layout layout, std::string name, int database)
+    LayoutSides(Server& server, const RedisOptions& options, penstock::Layout layout, std::string name, int database)
         : name_{std::move(name)}, admitted_{name_ + ", admitted",
                                             server,
                                             options,
@@ -175,7 +175,7 @@ private:
     Admitted three_calls_;
 };
 
-inline void measure_scripts(Report& report, const Options& options, Fleet& fleet) {
+inline void measure_scripts(Report& report, const RedisOptions& options, Fleet& fleet) {
     Report::progress("scripts: filling");
     Server server;
     Admitted textbook{"textbook", server, options, scripts_of(std::make_unique<Textbook>(ample_limit))};

@@ -1,11 +1,11 @@
-# Data flows request -> Limiter -> storage -> algorithm -> Decision, and no header includes one to its left. The core
-# needs the standard library only, and of that nothing that costs its users dearly; detail/os.hpp takes it where the
+# Data flows request -> Limiter -> guards -> storage -> algorithm -> Decision, and no header includes one to its left.
+# The core needs the standard library only, and of that nothing that costs its users dearly; detail/os.hpp takes it where the
 # system has nothing better.
 cmake_minimum_required(VERSION 3.23)
 file(REAL_PATH ../../.. root BASE_DIRECTORY ${CMAKE_CURRENT_LIST_DIR})
 
 # The innermost last; what is not listed lies inside of all.
-set(layers "^penstock_redis\\.hpp$" "^penstock\\.hpp$" "^limiter\\.hpp$" "^storage/" "^redis/" "^algorithm/")
+set(layers "^penstock_redis\\.hpp$" "^penstock\\.hpp$" "^limiter\\.hpp$" "^guard/" "^storage/" "^redis/" "^algorithm/")
 
 function(layer_of header result)
     set(layer 0)
@@ -30,7 +30,7 @@ foreach(header IN LISTS headers)
             if(other LESS layer)
                 message(SEND_ERROR "${header} includes ${name}, which lies outside of it")
             endif()
-        elseif(header MATCHES "^(redis/|storage/redis)")
+        elseif(header MATCHES "^(redis/|guard/|storage/redis)")
             continue()  # they may have what they need
         elseif(name MATCHES "^(iostream|sstream|random|functional|condition_variable|ranges|regex|thread)$" AND
                NOT header STREQUAL "detail/os.hpp")
