@@ -15,7 +15,7 @@ struct RedisOptions : CommonOptions {
     std::size_t block = 100'000;   // pipelined checks of a side's turn
     int turns = 9;
     int short_turns = 100;           // of 500 checks, one at a time
-    std::size_t each_of_64 = 400;    // checks of each of 64 threads in a turn
+    std::size_t each_of_64 = 2000;   // checks of each of 64 threads in a turn
     std::size_t stored = 1'000'000;  // clients in memory
     int schedule_turns = 50;         // of 2,500 checks in an open loop
 

@@ -90,6 +90,7 @@ public:
         bool all_sent = true;
         for (Call* call : calls) {
             call->waited_for_ = true;
+            call->done_.wake_by(bells_.take());
             enter(*call, deadline, now);
             all_sent = all_sent && (call->sent_ || call->ended_);
         }
@@ -131,7 +132,7 @@ private:
     enum class Charge : std::uint8_t { nobody, caller, thread };
 
     static constexpr std::int64_t forever = Traffic::forever;
-    static constexpr std::size_t woken_at_once = 16;
+    static constexpr std::size_t rung_at_once = 2;
     static constexpr std::size_t few = 8;
 
     void enter(Call& call, std::int64_t deadline, std::int64_t now) noexcept {
@@ -161,6 +162,7 @@ private:
             return false;
         }
         node.fsm.sent(now);
+        bells_.move_on();
         return node.send_now();
     }
 
@@ -188,7 +190,7 @@ private:
         charge_ = Charge::caller;
         ++leaders_;
         perform(lock, calls);
-        wake_sleepers(lock, traffic_.sleepers.size());
+        ring(lock, traffic_.bells.size());
         charge_ = Charge::nobody;
         if (thread_waits_) {
             charge_free_.notify_one();
@@ -236,12 +238,12 @@ private:
         while (Call* call = traffic_.first_under_way()) {
             traffic_.give_up(*call, StoreError::shut_down);
         }
-        wake_sleepers(lock, traffic_.sleepers.size());
+        ring(lock, traffic_.bells.size());
         tell_finished(lock, (std::numeric_limits<std::size_t>::max)());
     }
 
     [[nodiscard]] bool has_work() const noexcept {
-        if (!traffic_.idle() || !traffic_.sleepers.empty()) {
+        if (!traffic_.idle() || !traffic_.bells.empty()) {
             return true;
         }
         const std::int64_t now = detail::steady_now().count();
@@ -294,7 +296,7 @@ private:
         traffic_.explore(now);
         polled_.assign(1, {.fd = waker_->fd(), .events = POLLIN, .revents = 0});
         const bool somebody_is_to_be_told =
-            !traffic_.sleepers.empty() || (traffic_.has_finished() && charge_ == Charge::thread);
+            !traffic_.bells.empty() || (traffic_.has_finished() && charge_ == Charge::thread);
         std::int64_t until = somebody_is_to_be_told ? now : traffic_.due();
         for (const std::unique_ptr<Node>& node : nodes) {
             step(*node, now);
@@ -323,23 +325,23 @@ private:
             attend(*nodes[i], polled_[i + 1].revents);
         }
         traffic_.expire(detail::steady_now().count());  // after what has come: who was stopped for a while is not late
-        wake_sleepers(lock, woken_at_once);
+        ring(lock, rung_at_once);
     }
 
     /// Wakes those whose calls are over, without the lock, since they will want it. Not too many at a time: what the
     /// first of them ask next is under way by the time the last are woken, so that server and callers work side by
     /// side.
-    void wake_sleepers(std::unique_lock<std::mutex>& lock, std::size_t most) noexcept {
-        std::vector<detail::Event::Sleeper>& sleepers = traffic_.sleepers;
-        if (sleepers.empty()) {
+    void ring(std::unique_lock<std::mutex>& lock, std::size_t most) noexcept {
+        std::vector<detail::Bell*>& bells = traffic_.bells;
+        if (bells.empty()) {
             return;
         }
-        const auto end = sleepers.begin() + static_cast<std::ptrdiff_t>((std::min)(most, sleepers.size()));
-        woken_.assign(sleepers.begin(), end);
-        sleepers.erase(sleepers.begin(), end);
+        const auto end = bells.begin() + static_cast<std::ptrdiff_t>((std::min)(most, bells.size()));
+        ringing_.assign(bells.begin(), end);
+        bells.erase(bells.begin(), end);
         lock.unlock();
-        for (const detail::Event::Sleeper sleeper : woken_) {
-            detail::Event::wake(sleeper);
+        for (detail::Bell* const bell : ringing_) {
+            bell->ring();
         }
         lock.lock();
     }
@@ -357,6 +359,7 @@ private:
         }
         if (node.established) {
             node.take_inbox();
+            bells_.move_on();
             if (node.has_output() && node.ready()) {
                 node.fsm.sent(now);
             }
@@ -445,10 +448,11 @@ private:
     bool stopping_ = false;
     std::uint64_t leaders_ = 0;  // callers who were in charge so far
     Traffic traffic_;
+    detail::Bells bells_;  // those whose requests are sent together are answered together, and woken
 
     // Of whoever is in charge.
     std::vector<pollfd> polled_;
-    std::vector<detail::Event::Sleeper> woken_;
+    std::vector<detail::Bell*> ringing_;
     std::vector<char> buffer_ = std::vector<char>(std::size_t{1} << 16);
     // Of the thread, while nobody is.
     std::vector<pollfd> watched_;

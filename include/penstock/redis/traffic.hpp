@@ -72,8 +72,8 @@ public:
         call.ended_ = true;
         ++stats.ended[static_cast<std::size_t>(error)];
         if (call.waited_for_) {
-            if (const detail::Event::Sleeper sleeper = call.done_.mark()) {
-                sleepers.push_back(sleeper);
+            if (detail::Bell* bell = call.done_.set(); bell != nullptr && (bells.empty() || bells.back() != bell)) {
+                bells.push_back(bell);
             }
         } else {
             finished_.add(call);
@@ -230,8 +230,8 @@ public:
     }
 
     Stats stats;
-    bool connections_changed = false;              // set whenever one begins or ends
-    std::vector<detail::Event::Sleeper> sleepers;  // who wait for calls that are over: to be woken without the lock
+    bool connections_changed = false;  // set whenever one begins or ends
+    std::vector<detail::Bell*> bells;  // of those who wait for calls that are over: to be rung without the lock
 
     static constexpr std::int64_t forever = (std::numeric_limits<std::int64_t>::max)();
 
