@@ -115,9 +115,11 @@ TEST_CASE("numbers that are no decision are none") {
                               "*3\r\n:0\r\n:9000000000000000000\r\n:0\r\n"}) {
         const FakeServer server(answers(reply));
         Watched watched(options_of(server.port()));
+        CHECK(watched.fails_with(StoreError::protocol_error));
         for (int i = 0; i < 10; ++i) {
             CHECK(watched.check().source == Source::fail_open);
         }
+        CHECK(watched.ended(StoreError::none) == 0);
     }
 }
 

@@ -43,6 +43,9 @@ public:
     /// Appends the EVALSHA. Again if the server did not know the script, or another server is to be asked.
     virtual void write(std::string& out, const Meta& meta) const = 0;
 
+    /// The numbers are there: whether they mean something. Once, under the engine's lock.
+    [[nodiscard]] virtual bool understand() noexcept { return true; }
+
     /// The answer is there: `error()` is none and `numbers()` is what the script returned, or it says why there is no
     /// answer. Exactly once, on the engine's thread; the call may destroy itself. Not for calls of Engine::run.
     virtual void finished() noexcept = 0;

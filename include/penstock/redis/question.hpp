@@ -125,19 +125,29 @@ public:
     /// For those who wait.
     void finished() noexcept override {}
 
+    [[nodiscard]] bool understand() noexcept final {
+        const std::uint64_t limit = Scripts<Algorithm>::limit_of(*asked_.plan);
+        understood_ = Scripts<Algorithm>::decision(numbers(), asked_.op, limit, decision_);
+        return understood_;
+    }
+
     /// Once finished: the decision, or why there is none.
     [[nodiscard]] StoreError answer(Decision& decision) const noexcept {
         if (error() != StoreError::none) {
             return error();
         }
-        const std::uint64_t limit = Scripts<Algorithm>::limit_of(*asked_.plan);
-        const bool understood = Scripts<Algorithm>::decision(numbers(), asked_.op, limit, decision);
-        return understood ? StoreError::none : StoreError::protocol_error;
+        if (!understood_) {
+            return StoreError::protocol_error;
+        }
+        penstock::detail::copy_fields(decision, decision_);
+        return StoreError::none;
     }
 
 private:
     const Context<Algorithm>* context_;
     Asked asked_;
+    Decision decision_;
+    bool understood_ = false;
 };
 
 }  // namespace redis

@@ -518,7 +518,7 @@ private:
             router_.doubt_after(error);
             finish(call, error);
             look_elsewhere_after(node, error, now);
-        } else if (take_numbers(call, reply)) {
+        } else if (take_numbers(call, reply) && call.understand()) {
             finish(call, StoreError::none);
         } else {
             finish(call, StoreError::protocol_error);

@@ -171,6 +171,11 @@ private:
 /// The states of one limiter. Thread-safe.
 template <class Algorithm>
 class RedisStorage::Bound {
+    static_assert(
+        requires { typename Algorithm::Lua; },
+        "penstock: RedisStorage needs an algorithm that has its steps in Lua, too: one of the library's, or an "
+        "AllOf of them");
+
     using Context = redis::Context<Algorithm>;
     using Question = redis::Question<Algorithm>;
     using Asked = typename Question::Asked;
