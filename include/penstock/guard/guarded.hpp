@@ -42,6 +42,7 @@ PENSTOCK_BEGIN_NAMESPACE
 struct Local {
     std::uint64_t gateways = 1;          ///< processes that share the limits: 1 to 1,000,000
     std::uint64_t max_keys = 1'000'000;  ///< clients that are remembered: see LocalStorage
+    bool prefault = true;                ///< false: memory is backed when the store is away, which takes milliseconds
 
     friend constexpr bool operator==(const Local&, const Local&) noexcept = default;
 };
@@ -71,7 +72,8 @@ class Fallback {};
 template <Shareable Algorithm>
 class Fallback<Algorithm> {
 public:
-    explicit Fallback(const Local& local) : table_(LocalStorage{{.max_keys = local.max_keys}}) {}
+    explicit Fallback(const Local& local)
+        : table_(LocalStorage{{.max_keys = local.max_keys, .prefault = local.prefault}}) {}
 
     [[nodiscard]] Decision decide(Op op,
                                   std::string_view key,
