@@ -73,6 +73,7 @@ public:
         waker_->close();
     }
 
+    /// Takes a call over, which is told of its end on the core's thread.
     void submit(Call& call) noexcept {
         const std::lock_guard lock(mutex_);
         call.core_ = this;
@@ -83,6 +84,7 @@ public:
         listens_ = true;
     }
 
+    /// Asks all of the calls and returns when they are over, at the deadline (steady microseconds) at the latest.
     void run(std::span<Call* const> calls, std::int64_t deadline) noexcept {
         std::unique_lock lock(mutex_);
         const std::int64_t now = detail::steady_now().count();
@@ -110,6 +112,7 @@ public:
         }
     }
 
+    /// Forgets a call that was submitted and is not over, without a word.
     void cancel(Call& call) noexcept {
         const std::lock_guard lock(mutex_);
         if (call.core_ == this) {
@@ -118,6 +121,7 @@ public:
         }
     }
 
+    /// Which server a call would go to, as far as is known now.
     [[nodiscard]] std::size_t node_of(const Call& call) noexcept {
         const std::lock_guard lock(mutex_);
         return traffic_.node_of(call);

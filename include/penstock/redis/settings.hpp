@@ -24,15 +24,16 @@ PENSTOCK_BEGIN_NAMESPACE
 
 namespace redis {
 
+/// Valid when the engine is made: RedisStorage sees to that. Times are microseconds.
 struct Settings {
-    Target target{};
+    Target target{};                          ///< where the servers are, and who connects
     std::shared_ptr<const TlsContext> tls{};  ///< none: without TLS
-    ConnectionFsm::Settings connection{};
-    std::int64_t timeout = 5000;          ///< microseconds until a call ends without an answer
-    std::size_t most_in_flight = 10'000;  ///< calls; above, they end at once
-    std::string client_name{};            ///< empty: none is told
-    std::string meta_key{};               ///< empty: the layout needs no meta
-    Meta meta{};                          ///< what it is if nobody was there before
+    ConnectionFsm::Settings connection{};     ///< of each server
+    std::int64_t timeout = 5000;              ///< until a call ends without an answer
+    std::size_t most_in_flight = 10'000;      ///< calls; above, they end at once
+    std::string client_name{};                ///< empty: none is told
+    std::string meta_key{};                   ///< empty: the layout needs no meta
+    Meta meta{};                              ///< what it is if nobody was there before
 };
 
 /// What happened since the start. Every call that was asked is counted once in `ended`, or in `cancelled`.
@@ -65,6 +66,7 @@ struct Greeting {
     }
 };
 
+/// What a connection begins with: who connects, to which database, and the meta of the packed layout, or a PING.
 /// `meta` is what is proposed to a server that has none.
 [[nodiscard]] inline Greeting greeting_of(const Settings& settings, const Meta& meta) {
     Greeting greeting;

@@ -46,6 +46,7 @@ using Layout = redis::Layout;
 /// there is no error: it is connected to as soon as it is, and until then `on_failure` decides. Thread-safe.
 class RedisStorage {
 public:
+    /// What is decided if the store cannot.
     using OnFailure = std::variant<Allow, Deny>;
 
     struct Options {
