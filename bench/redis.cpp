@@ -4,8 +4,8 @@
 #include <exception>
 
 #include "redis/blocking.hpp"
+#include "redis/faults.hpp"
 #include "redis/fleet.hpp"
-#include "redis/hang.hpp"
 #include "redis/memory.hpp"
 #include "redis/options.hpp"
 #include "redis/pipelined.hpp"
@@ -16,7 +16,7 @@
 
 int main(int argc, char** argv) try {
     const auto options =
-        bench::parse<bench::RedisOptions>(argc, argv, "blocking|pipelined|scripts|memory|schedule|hang");
+        bench::parse<bench::RedisOptions>(argc, argv, "blocking|pipelined|scripts|memory|schedule|faults");
     bench::Report report{options.quick ? "redis --quick" : "redis"};
     bench::Fleet fleet;
     bench::verify_all();
@@ -25,7 +25,7 @@ int main(int argc, char** argv) try {
     if (options.wants("scripts")) bench::measure_scripts(report, options, fleet);
     if (options.wants("memory")) bench::measure_memory(report, options, fleet);
     if (options.wants("schedule")) bench::measure_schedule(report, options);
-    if (options.wants("hang")) bench::measure_hang(report);
+    if (options.wants("faults")) bench::measure_faults(report);
     fleet.print();
     if (!options.json.empty()) report.write_json(options.json);
     return 0;

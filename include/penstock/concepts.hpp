@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_CONCEPTS_HPP
 #define PENSTOCK_CONCEPTS_HPP
 
+#include <penstock/check.hpp>
 #include <penstock/clock.hpp>
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
@@ -13,6 +14,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -50,6 +52,11 @@ inline constexpr std::size_t largest_state = 120;
 ///   payoff() const noexcept` of the plan: how long a full limit takes, as four times the logarithm to base 2 of its
 ///   microseconds, at most 255. When there is no room for a new client, the one with the smallest share of its limit to
 ///   pay off makes place; without them, the first to be fresh.
+/// - optional `static std::chrono::microseconds refundable_for(const Plan<T>&, const Decision&) noexcept`, with
+///   `refund`: for how long after an admission with this decision the units it took can be given back exactly, which is
+///   until time itself has given back the first of them. Without it what a guard holds is never given back.
+/// - optional `std::uint64_t limit() const noexcept` of the plan: the most units that it ever admits at once. Without
+///   it, and `==` of the parameters, guards lease nothing.
 /// The parameters are the base of their plan, so the struct must not be final.
 template <class T>
 concept Algorithm = requires(typename T::State& state, const Plan<T>& plan) {
@@ -96,6 +103,12 @@ concept Expiring = requires(const typename T::State& state) {
 
 namespace detail {
 
+/// A plan that tells the most that it ever admits at once.
+template <class AnyPlan>
+concept Limited = requires(const AnyPlan& plan) {
+    requires std::same_as<decltype(plan.limit()), std::uint64_t>;
+};
+
 template <class Algorithm>
 [[nodiscard]] constexpr Micros paid_off_at(const typename Algorithm::State& state) noexcept {
     if constexpr (requires { Algorithm::paid_off_at(state); }) {
@@ -110,6 +123,13 @@ using BoundOf = typename Storage::template Bound<Algorithm>;
 
 template <class Storage, class Algorithm>
 inline constexpr bool binds = std::is_constructible_v<BoundOf<Storage, Algorithm>, const Storage&>;
+
+/// What is bound goes by priorities.
+template <class Bound>
+concept Shedding = requires(Bound& bound) {
+    requires std::same_as<decltype(bound.shed(Priority::low)), std::optional<Decision>>;
+    requires noexcept(bound.shed(Priority::low));
+};
 
 }  // namespace detail
 
@@ -130,6 +150,8 @@ inline constexpr bool binds = std::is_constructible_v<BoundOf<Storage, Algorithm
 /// - optional `async_apply(op, key, plan, now, cost, handler)`, for the limiter's async_check: `handler(StoreError,
 ///   const Decision&)` is called exactly once, with what the error means if there is one, here or on another thread.
 /// - optional `awaitable(op, key, plan, now, cost)`: what `co_await` takes; otherwise one is made of async_apply.
+/// - optional `std::optional<Decision> shed(Priority) noexcept`: decides without asking the store; async_check of a
+///   Check asks it first. What has it goes by the priorities of a batch, too.
 template <class T, class A>
 concept Storage = requires(detail::BoundOf<T, A>& bound, const Plan<A>& plan, Decision& decision) {
     requires detail::binds<T, A>;

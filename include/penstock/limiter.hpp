@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,18 @@ public:
     }
     void check(const PlanType& plan, std::span<const Check> checks, std::span<Decision> decisions) noexcept;
 
+    /// A check with a priority, by which a storage that sheds load goes; others take no notice.
+    Decision check(const Check& one) noexcept { return check(one, plan_.load().plan()); }
+    Decision check(const Check& one, const PlanType& plan) noexcept {
+        if constexpr (detail::Shedding<Bound>) {
+            Decision decision;
+            check(plan, {&one, 1}, {&decision, 1});
+            return decision;
+        } else {
+            return apply(Op::check, one.key, plan, one.cost);
+        }
+    }
+
     /// Asks without waiting: `handler(Decision)` is called exactly once, on the thread of the storage, or here and at
     /// once if a guard decides without asking; it must not throw nor keep that thread for long: every other answer
     /// waits meanwhile. The key is copied. When limiter and
@@ -88,6 +101,22 @@ public:
             now(),
             cost,
             [handler = std::move(handler)](StoreError, const Decision& decision) mutable { handler(decision); });
+    }
+
+    /// A check with a priority; if it is shed the handler is called here and at once.
+    template <class Handler>
+    void async_check(const Check& one, Handler handler) noexcept {
+        async_check(one, plan_.load().plan(), std::move(handler));
+    }
+    template <class Handler>
+    void async_check(const Check& one, const PlanType& plan, Handler handler) noexcept {
+        if constexpr (detail::Shedding<Bound>) {
+            if (const std::optional<Decision> decision = storage_.shed(one.priority)) {
+                handler(*decision);
+                return;
+            }
+        }
+        async_check(one.key, plan, one.cost, std::move(handler));
     }
 
     /// `co_await limiter.async_check(key)` gives the Decision; the coroutine goes on on the thread of the storage. Key

@@ -27,7 +27,7 @@ public:
 
     friend bool operator==(const penstock::Decision& decision, const Answer& answer) {
         return decision.allowed == answer.allowed_ && (decision.retry_after.count() > 0) != answer.allowed_ &&
-               decision.source == penstock::Source::store && decision.remaining <= decision.limit &&
+               counted(decision.source) && decision.remaining <= decision.limit &&
                fits(decision.limit, answer.limit_) && fits(decision.remaining, answer.remaining_) &&
                fits(decision.retry_after, answer.retry_after_) && fits(decision.reset_after, answer.reset_after_);
     }
@@ -42,6 +42,12 @@ public:
     }
 
 private:
+    /// Decided by the client's count, here or as it was known a moment ago.
+    [[nodiscard]] static bool counted(penstock::Source source) {
+        using enum penstock::Source;
+        return source == store || source == denied_cache || source == lease;
+    }
+
     template <class T>
     [[nodiscard]] Answer with(std::optional<T> Answer::*field, T value) const {
         Answer answer = *this;

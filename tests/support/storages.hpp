@@ -44,6 +44,24 @@ TYPE_TO_STRING_AS("RedisStorage, a key each", under_test::PerKey);
 
 #define PENSTOCK_STORAGES_UNDER_TEST under_test::Packed, under_test::PerKey
 
+#elif defined(PENSTOCK_TEST_GUARDS)
+
+#include "nested.hpp"
+
+namespace under_test {
+
+struct Nested {
+    static constexpr unsigned slowness = 1;
+
+    static support::Nested fresh() { return support::Nested(); }
+};
+
+}  // namespace under_test
+
+TYPE_TO_STRING_AS("LocalStorage under two guards", under_test::Nested);
+
+#define PENSTOCK_STORAGES_UNDER_TEST under_test::Nested
+
 #else
 
 #include <penstock/storage/local.hpp>

@@ -3,16 +3,19 @@
 #ifndef PENSTOCK_ALGORITHM_ALL_OF_HPP
 #define PENSTOCK_ALGORITHM_ALL_OF_HPP
 
+#include <penstock/algorithm/token_bucket.hpp>
 #include <penstock/concepts.hpp>
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
 #include <penstock/detail/lua.hpp>
 #include <penstock/detail/pack.hpp>
 #include <penstock/plan.hpp>
+#include <penstock/rate.hpp>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -138,6 +141,26 @@ struct AllOf {
         (std::index_sequence_for<Parts...>{});
     }
 
+    /// For how long what was taken can be given back to every part. Only the reported part's time is known: of several
+    /// token buckets another may have been full, and gives the first unit back after its own refill time; in several
+    /// windows some may end at once.
+    [[nodiscard]] static constexpr std::chrono::microseconds refundable_for(const AllPlan& plan,
+                                                                            const Decision& decision) noexcept
+        requires(Refundable<Parts>&&...) {
+        if constexpr (sizeof...(Parts) == 1) {
+            return (Parts::refundable_for(plan.template part<0>(), decision), ...);
+        } else if constexpr ((std::same_as<Parts, TokenBucket> && ...)) {
+            std::chrono::microseconds least = decision.reset_after;
+            each([&]<class Part, std::size_t Index>() {
+                const Rate& refill = plan.template part<Index>().algorithm().refill;
+                least = (std::min)(least, refill.period / refill.count);
+            });
+            return least;
+        } else {
+            return std::chrono::microseconds{0};
+        }
+    }
+
     /// The steps in Lua, for storages that run scripts.
     struct Lua;
 
@@ -258,6 +281,14 @@ public:
     template <std::size_t Index>
     [[nodiscard]] constexpr const auto& part() const noexcept {
         return detail::get<Index>(parts_);
+    }
+
+    /// The most that is admitted at once: the least limit of the parts.
+    [[nodiscard]] constexpr std::uint64_t limit() const noexcept requires(detail::Limited<Plan<Parts>>&&...) {
+        return [this]<std::size_t... Index>(std::index_sequence<Index...>) {
+            return (std::min)({this->template part<Index>().limit()...});
+        }
+        (std::index_sequence_for<Parts...>{});
     }
 
     /// Whether the steps want the key's phase.

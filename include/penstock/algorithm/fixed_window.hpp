@@ -56,6 +56,12 @@ struct FixedWindow {
         return detail::Counts::paid_off_at(state);
     }
 
+    /// For how long what was taken can be given back: until its window ends.
+    [[nodiscard]] static constexpr std::chrono::microseconds refundable_for(const WindowPlan&,
+                                                                            const Decision& decision) noexcept {
+        return decision.reset_after;
+    }
+
     /// The i-th of n equal parts, i below n: the limits of all add up to this one's.
     [[nodiscard]] constexpr FixedWindow share(std::uint64_t i, std::uint64_t n) const noexcept {
         FixedWindow part = *this;
@@ -93,6 +99,9 @@ public:
     }
 
     [[nodiscard]] constexpr const FixedWindow& algorithm() const noexcept { return algorithm_; }
+
+    /// The most that is admitted at once.
+    [[nodiscard]] constexpr std::uint64_t limit() const noexcept { return algorithm_.limit; }
 
     /// Whether the steps want the key's phase.
     [[nodiscard]] constexpr bool staggered() const noexcept { return algorithm_.align == Align::staggered; }

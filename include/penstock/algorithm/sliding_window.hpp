@@ -10,6 +10,7 @@
 #include <penstock/detail/window.hpp>
 #include <penstock/plan.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -53,6 +54,11 @@ struct SlidingWindow {
         return detail::Counts::paid_off_at(state);
     }
 
+    /// For how long what was taken can be given back: until its window ends, which is one window before it stops to
+    /// weigh.
+    [[nodiscard]] static constexpr std::chrono::microseconds refundable_for(const WindowPlan& plan,
+                                                                            const Decision& decision) noexcept;
+
     /// The i-th of n equal parts, i below n: the limits of all add up to this one's.
     [[nodiscard]] constexpr SlidingWindow share(std::uint64_t i, std::uint64_t n) const noexcept {
         SlidingWindow part = *this;
@@ -89,6 +95,9 @@ public:
 
     [[nodiscard]] constexpr const SlidingWindow& algorithm() const noexcept { return algorithm_; }
 
+    /// The most that is admitted at once.
+    [[nodiscard]] constexpr std::uint64_t limit() const noexcept { return algorithm_.limit; }
+
     /// Whether the steps want the key's phase.
     [[nodiscard]] constexpr bool staggered() const noexcept { return algorithm_.align == Align::staggered; }
 
@@ -105,6 +114,11 @@ private:
     SlidingWindow algorithm_;
     detail::WindowSlowness slowness_;
 };
+
+constexpr std::chrono::microseconds SlidingWindow::refundable_for(const WindowPlan& plan,
+                                                                  const Decision& decision) noexcept {
+    return (std::max)(decision.reset_after - plan.algorithm().window, std::chrono::microseconds{0});
+}
 
 constexpr detail::Counts SlidingWindow::counts(const State& state,
                                                const WindowPlan& plan,

@@ -57,6 +57,12 @@ struct TokenBucket {
     /// When the bucket is full again under every plan it was used with, at the latest.
     [[nodiscard]] static constexpr Micros fresh_at(const State& state) noexcept;
 
+    /// For how long what was taken can be given back: until the bucket is full again.
+    [[nodiscard]] static constexpr std::chrono::microseconds refundable_for(const BucketPlan&,
+                                                                            const Decision& decision) noexcept {
+        return decision.reset_after;
+    }
+
     /// The i-th of n equal parts, i below n: the capacities of all add up to this one's, the refill is an n-th each; or
     /// somewhat more where that would take longer than is allowed.
     [[nodiscard]] constexpr TokenBucket share(std::uint64_t i, std::uint64_t n) const noexcept;
@@ -151,6 +157,9 @@ public:
     }
 
     [[nodiscard]] constexpr const TokenBucket& algorithm() const noexcept { return algorithm_; }
+
+    /// The most that is admitted at once.
+    [[nodiscard]] constexpr std::uint64_t limit() const noexcept { return algorithm_.capacity; }
 
     /// How long a full bucket's tokens take, as in detail::Payoff.
     [[nodiscard]] constexpr unsigned payoff() const noexcept { return payoff_; }

@@ -12,6 +12,7 @@
 #include <penstock/store.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -91,8 +92,8 @@ void apply_run(Bound& bound,
     }
 }
 
-/// A batch, decided in order: what `here(i)` decides by itself, and in between, in runs as long as they come, the rest
-/// by the storage. `there(i, error)` hears of each of these; all but `longest_run` were asked for when it does.
+/// A batch, of which `here(i)` decides what it can by itself; the rest is handed to the storage, in the same order,
+/// after each `longest_run` checks. `there(i, error)` hears of each of these before `here` is asked of the next ones.
 template <class Bound, class Algorithm, class Here, class There>
 void apply_in_runs(Bound& bound,
                    std::span<const Check> checks,
@@ -101,28 +102,24 @@ void apply_in_runs(Bound& bound,
                    std::span<Decision> decisions,
                    Here here,
                    There there) noexcept {
-    std::size_t begin = 0;
-    const auto hand_on = [&](std::size_t end) {
-        if (begin < end) {
-            apply_run(bound,
-                      checks.subspan(begin, end - begin),
-                      plan,
-                      now,
-                      decisions.subspan(begin, end - begin),
-                      [&](std::size_t i, StoreError error) { there(begin + i, error); });
+    std::array<Check, longest_run> run;
+    std::array<std::size_t, longest_run> numbers{};
+    std::array<Decision, longest_run> answers;
+    for (std::size_t begin = 0; begin < checks.size(); begin += longest_run) {
+        const std::size_t end = (std::min)(begin + longest_run, checks.size());
+        std::size_t size = 0;
+        for (std::size_t i = begin; i < end; ++i) {
+            if (!here(i)) {
+                run[size] = checks[i];
+                numbers[size++] = i;
+            }
         }
-        begin = end;
-    };
-    for (std::size_t i = 0; i < checks.size(); ++i) {
-        if (i - begin == longest_run) {
-            hand_on(i);
-        }
-        if (here(i)) {
-            hand_on(i);
-            begin = i + 1;
-        }
+        const auto answered = [&](std::size_t place, StoreError error) {
+            copy_fields(decisions[numbers[place]], answers[place]);
+            there(numbers[place], error);
+        };
+        apply_run(bound, std::span<const Check>(run).first(size), plan, now, std::span(answers).first(size), answered);
     }
-    hand_on(checks.size());
 }
 
 }  // namespace detail

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// Servers that are not well: how long a check takes, of which nothing but the timeout may be the end.
+#ifndef PENSTOCK_BENCH_REDIS_FAULTS_HPP
+#define PENSTOCK_BENCH_REDIS_FAULTS_HPP
+
+#include <penstock/penstock_redis.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "../../tests/support/fake_server.hpp"
+#include "../../tests/support/proxy.hpp"
+#include "../../tests/support/redis_server.hpp"
+#include "../report.hpp"
+
+namespace bench {
+
+inline constexpr std::chrono::milliseconds fault_timeout{5};
+
+/// Checks that end while a server does what it does, each with a client who waits.
+class FaultClock {
+public:
+    explicit FaultClock(int port)
+        : limiter_{
+              penstock::TokenBucket{.capacity = 1'000'000, .refill = penstock::per_hour(1)},
+              penstock::RedisStorage{{.url = "redis://127.0.0.1:" + std::to_string(port), .timeout = fault_timeout}}} {}
+
+    void await_server() {
+        while (limiter_.check("client").source != penstock::Source::store) {
+        }
+    }
+
+    /// While the server answers nothing in time. The connection is given up after a second, and made again: all of that
+    /// is seen.
+    void measure(Report& report, const std::string& fault) {
+        using Clock = std::chrono::steady_clock;
+        Report::progress(fault);
+        std::vector<double> nanos;
+        for (const Clock::time_point end = Clock::now() + std::chrono::seconds{2}; Clock::now() < end;) {
+            const Clock::time_point begin = Clock::now();
+            const penstock::Decision decision = limiter_.check("client");
+            nanos.push_back(std::chrono::duration<double, std::nano>{Clock::now() - begin}.count());
+            if (decision.source != penstock::Source::fail_open) throw WrongAnswer{fault + ": the server decides"};
+        }
+        const auto at = nanos.begin() + static_cast<std::ptrdiff_t>(nanos.size() * 99 / 100);
+        std::nth_element(nanos.begin(), at, nanos.end());
+        report.add({"p99 while the server " + fault + " / the timeout",
+                    *at,
+                    std::chrono::duration<double, std::nano>{fault_timeout}.count(),
+                    Unit::nanoseconds,
+                    at_most(1.4)});  // timeout + 2 ms
+    }
+
+private:
+    penstock::Limiter<penstock::TokenBucket, penstock::RedisStorage> limiter_;
+};
+
+inline void measure_real_faults(Report& report) {
+    support::RedisServer server;
+    FaultClock direct{server.port()};
+    direct.await_server();
+    server.stop();
+    direct.measure(report, "hangs");
+    server.resume();
+    direct.await_server();
+    server.kill();
+    direct.measure(report, "is dead");
+    server.restart();
+    support::Proxy proxy{server.port()};
+    FaultClock slow{proxy.port()};
+    slow.await_server();
+    proxy.cut_by([since = std::chrono::steady_clock::now()](std::size_t waiting) mutable {
+        const auto now = std::chrono::steady_clock::now();
+        const bool due = now - since > std::chrono::milliseconds{200};
+        since = due ? now : since;
+        return due ? waiting : 0;
+    });
+    slow.measure(report, "answers 200 ms late");
+}
+
+inline void measure_false_servers(Report& report) {
+    using Connection = support::FakeServer::Connection;
+    const support::FakeServer silent{[](Connection& connection) { connection.be_silent(); }};
+    FaultClock{silent.port()}.measure(report, "accepts and says nothing");
+    const support::FakeServer garbage{[](Connection& connection) {
+        static_cast<void>(connection.send("who are you?\r\n"));
+        connection.be_silent();
+    }};
+    FaultClock{garbage.port()}.measure(report, "answers garbage");
+    const support::FakeServer half{[](Connection& connection) {
+        if (!connection.greet() || connection.receive().empty()) return;
+        static_cast<void>(connection.send("*3\r\n:0\r\n"));
+        connection.be_silent();
+    }};
+    FaultClock{half.port()}.measure(report, "sends half an answer");
+}
+
+inline void measure_faults(Report& report) {
+    measure_real_faults(report);
+    measure_false_servers(report);
+}
+
+}  // namespace bench
+
+#endif  // PENSTOCK_BENCH_REDIS_FAULTS_HPP
