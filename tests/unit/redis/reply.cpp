@@ -81,6 +81,7 @@ TEST_CASE("every error but those without a server's text is met") {
                              StoreError::unavailable,
                              StoreError::timeout,
                              StoreError::overloaded,
+                             StoreError::breaker_open,
                              StoreError::shut_down,
                              StoreError::protocol_error,
                              StoreError::tls_failed};
