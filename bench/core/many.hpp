@@ -26,7 +26,7 @@ namespace bench {
 template <class Contender>
 struct Crowd {
     Contender contender;
-    Ledger ledger;
+    WalkLedger ledger;
 
     template <class... Arguments>
     explicit Crowd(std::size_t clients, const Arguments&... arguments)

@@ -29,10 +29,10 @@ inline constexpr std::size_t most_threads = 2;
 using RunKeys = std::function<Tally(std::span<const Key>)>;
 
 /// Counts what each client has used of slow_limit. Every client has used one unit when it starts.
-class Ledger {
+class WalkLedger {
 public:
     /// `forgotten`: how many clients the contender has dropped for want of room, a few in ten million.
-    explicit Ledger(std::size_t clients, std::function<std::uint64_t()> forgotten)
+    explicit WalkLedger(std::size_t clients, std::function<std::uint64_t()> forgotten)
         : used_(clients, 1), forgotten_{std::move(forgotten)} {}
 
     /// The answers must add up exactly, but that a forgotten client starts anew.
@@ -102,7 +102,7 @@ private:
 
 /// The ledger is that of the contender behind `run`, shared by all lanes on it; the floor has none.
 [[nodiscard]] inline Lane walk_lane(
-    std::string name, RunKeys run, Ledger* ledger, Walk start, std::size_t threads = 1) {
+    std::string name, RunKeys run, WalkLedger* ledger, Walk start, std::size_t threads = 1) {
     struct State {
         Walk walk;
         std::array<Tally, most_threads> tallies{};

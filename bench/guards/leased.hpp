@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "../core/hot.hpp"
 #include "../redis/clients.hpp"
 #include "../redis/pipelined.hpp"
 #include "../redis/rig.hpp"

@@ -199,7 +199,7 @@ public:
         if (error == StoreError::none && op != Op::reset) [[likely]] {
             return StoreError::none;
         }
-        return judge_->stand_in(error, {op, key, plan, now, cost, max_wait}, decision);
+        return judge_->stand_in(error, {op, key, plan, attempt.time, cost, max_wait}, decision);
     }
 
     template <class Failed>
@@ -210,7 +210,8 @@ public:
                Failed failed) noexcept {
         std::array<Attempt, detail::longest_run> attempts;
         const auto fail = [&](std::size_t i, StoreError error) {
-            const Asked asked{Op::check, checks[i].key, plan, now, checks[i].cost, {}};
+            const Micros time = attempts[i % attempts.size()].time;
+            const Asked asked{Op::check, checks[i].key, plan, time, checks[i].cost, {}};
             if (judge_->stand_in(error, asked, decisions[i]) != StoreError::none) {
                 failed(i, error);
             }
@@ -242,7 +243,7 @@ public:
                      Handler handler) noexcept requires detail::Asynchronous<Inner, Algorithm> {
         const Attempt attempt = begin(key, now);
         if (attempt.pass == Pass::refused) {
-            Judge::tell(*judge_, StoreError::breaker_open, {op, key, plan, now, cost, {}}, {}, handler);
+            Judge::tell(*judge_, StoreError::breaker_open, {op, key, plan, attempt.time, cost, {}}, {}, handler);
             return;
         }
         inner_.async_apply(
@@ -254,7 +255,7 @@ public:
             [judge = judge_, attempt, op, own_key = std::string(key), plan, now, cost, handler = std::move(handler)](
                 StoreError error, const Decision& decision) mutable {
                 judge->ended(attempt, error, now);
-                Judge::tell(*judge, error, {op, own_key, plan, now, cost, {}}, decision, handler);
+                Judge::tell(*judge, error, {op, own_key, plan, attempt.time, cost, {}}, decision, handler);
             });
     }
 
@@ -282,7 +283,7 @@ private:
         Op op;
         std::string_view key;
         const AnyPlan& plan;
-        Micros now;
+        Micros time;  // that guards go by
         std::uint64_t cost;
         std::chrono::microseconds max_wait;
     };
@@ -291,6 +292,7 @@ private:
     struct Attempt {
         Circuit* circuit = nullptr;
         Pass pass = Pass::refused;
+        Micros time = 0;         // when it was asked, by the time that guards go by
         std::int64_t began = 0;  // steady time; where nothing is asked over a network nothing is slow
     };
 
@@ -298,9 +300,9 @@ private:
 
     [[nodiscard]] Attempt begin(std::string_view key, Micros now) const noexcept {
         Shared& shared = *judge_->shared;
-        Attempt attempt{.circuit = &shared.circuit(node_of(key, now))};
-        attempt.pass = attempt.circuit->ask(shared.clock.at(now));
-        if constexpr (Guarded::is_shared) {
+        Attempt attempt{.circuit = &shared.circuit(node_of(key, now)), .time = shared.clock.at(now)};
+        attempt.pass = attempt.circuit->ask(attempt.time);
+        if (Guarded::is_shared && attempt.pass != Pass::refused) {
             attempt.began = detail::steady_now().count();
         }
         return attempt;
@@ -344,7 +346,7 @@ public:
                 Decision own = fallback_->decide(asked.op,
                                                  asked.key,
                                                  asked.plan,
-                                                 shared->clock.at(asked.now),
+                                                 asked.time,
                                                  asked.cost,
                                                  asked.max_wait,
                                                  shared->gateways.load(std::memory_order_relaxed));

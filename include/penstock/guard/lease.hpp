@@ -143,8 +143,9 @@ struct LeaseAsk {
     std::uint64_t cost = 0;
     std::uint64_t amount = 0;
     Micros sent = 0;
-    bool takes = false;  // the one for its lease that may take more than the cost
-    unsigned tries = 1;  // how often the store is asked
+    bool takes = false;                        // the one for its lease that may take more than the cost
+    unsigned tries = 1;                        // how often the store is asked
+    std::chrono::microseconds refill = never;  // until it has what was asked for first, by its answer
 
     /// What the lease gets if it is admitted.
     [[nodiscard]] constexpr std::uint64_t surplus() const noexcept { return amount - cost; }
@@ -155,6 +156,7 @@ struct LeaseAsk {
         if (decision.allowed || cost == 0 || amount == cost) {
             return false;
         }
+        refill = tries == 1 ? decision.retry_after : refill;
         amount = tries > 1 ? cost : (std::clamp)(decision.remaining, cost, amount);
         ++tries;
         return true;
@@ -165,6 +167,10 @@ struct LeaseAsk {
 /// take is twice as large, up to the size. Times are local; one that goes back stands still. Not thread-safe. All O(1).
 class Lease {
 public:
+    /// A lease of windows ends when the store has given all back; where units come back one by one, without windows, it
+    /// lasts as long as it is used.
+    explicit Lease(bool of_windows = true) noexcept : of_windows_(of_windows) {}
+
     [[nodiscard]] std::uint64_t left() const noexcept { return left_; }
 
     /// Whether it waits for the answer to an ask that takes.
@@ -223,18 +229,19 @@ public:
             admitted(ask, decision, refundable, size);
         } else {
             know(ask.sent, decision);
-            // A caller who finds nothing left asks for what the store has, if it has any.
+            // A caller who finds nothing left asks for what it needs.
             renewable_ = false;
-            next_ = 1;
+            next_ = is_soon(ask.tries > 1 ? ask.refill : decision.retry_after) ? next_ : 1;
         }
     }
 
-    /// For so much, by the store's last answer. It is believed for a while.
-    void refused(const LeaseAsk& ask, const Decision& decision, std::chrono::microseconds max_age) noexcept {
+    /// For so much, by the store's last answer, of which the wait may become longer. It is believed for a while.
+    void refused(const LeaseAsk& ask, Decision& decision, std::chrono::microseconds max_age) noexcept {
+        if (is_soon(ask.refill)) {
+            decision.retry_after = (std::max)(decision.retry_after, ask.refill);
+        }
         if (!is_refused(ask.cost, ask.sent)) {
-            refused_ = ask.cost;
-            retry_at_ = time_after(ask.sent, decision.retry_after);
-            refused_until_ = (std::min)(retry_at_, time_after(ask.sent, max_age));
+            refuse(ask.cost, ask.sent, decision.retry_after, max_age);
         }
     }
 
@@ -260,6 +267,12 @@ public:
     }
 
 private:
+    /// Whether the store gives a whole take again in no time: who comes back for each unit would have it asked for
+    /// each, and so nobody asks before all of them are there.
+    [[nodiscard]] static constexpr bool is_soon(std::chrono::microseconds refill) noexcept {
+        return refill <= std::chrono::milliseconds{10};
+    }
+
     [[nodiscard]] bool is_refused(std::uint64_t cost, Micros now) const noexcept {
         return now < refused_until_ && cost >= refused_;
     }
@@ -269,17 +282,29 @@ private:
                   std::chrono::microseconds refundable,
                   std::uint64_t size) noexcept {
         used_ += ask.cost;
-        refused_until_ = ask.amount >= refused_ ? 0 : refused_until_;
         if (!ask.takes) {
-            return;
+            return;  // others may have been refused since it was sent
         }
+        refused_until_ = ask.amount >= refused_ ? 0 : refused_until_;
         left_ += ask.surplus();
         know(ask.sent, decision);
-        ends_ = reset_at_;
+        if (is_soon(ask.refill)) {
+            refuse(1, ask.sent, ask.refill, ask.refill);
+        }
+        ends_ = of_windows_ ? reset_at_ : time_after(ask.sent, never);
         refundable_until_ = time_after(ask.sent, refundable);
         renew_at_ = (std::max)(ask.amount / 4, std::uint64_t{1});
         renewable_ = size > 1;
         next_ = (std::min)(2 * ask.amount, size);
+    }
+
+    void refuse(std::uint64_t cost,
+                Micros sent,
+                std::chrono::microseconds wait,
+                std::chrono::microseconds max_age) noexcept {
+        refused_ = cost;
+        retry_at_ = time_after(sent, wait);
+        refused_until_ = (std::min)(retry_at_, time_after(sent, max_age));
     }
 
     void know(Micros sent, const Decision& decision) noexcept {
@@ -297,6 +322,7 @@ private:
         decision.source = Source::lease;
     }
 
+    bool of_windows_;
     std::uint64_t left_ = 0;
     std::uint64_t used_ = 0;   // since its client was gone for a while
     std::uint64_t asked_ = 0;  // under way

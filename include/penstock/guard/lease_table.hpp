@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_GUARD_LEASE_TABLE_HPP
 #define PENSTOCK_GUARD_LEASE_TABLE_HPP
 
+#include <penstock/concepts.hpp>
 #include <penstock/config.hpp>
 #include <penstock/guard/lease.hpp>
 #include <penstock/plan.hpp>
@@ -150,7 +151,7 @@ private:
                             .number = ++last_number_,
                             .used_at = now,
                             .resting = false,
-                            .lease = {}});
+                            .lease = Lease(!Reservable<Algorithm>)});
         index_.emplace(HashedKey{active_.front().key, key.hash}, active_.begin());
         return active_.begin();
     }

@@ -30,18 +30,19 @@ public:
             if (!entry.has_value()) {
                 break;
             }
-            if (entry->i == i && entry->n == n && entry->whole.algorithm() == whole.algorithm()) {
+            if (entry->i == i && entry->n == n && entry->whole == whole.algorithm()) {
                 return entry->part;
             }
         }
         const Plan<Algorithm> part(whole.algorithm().share(i, n));
-        cells_[next_.fetch_add(1, std::memory_order_relaxed) % cells_.size()].store(Entry{whole, part, i, n});
+        cells_[next_.fetch_add(1, std::memory_order_relaxed) % cells_.size()].store(
+            Entry{whole.algorithm(), part, i, n});
         return part;
     }
 
 private:
     struct Entry {
-        Plan<Algorithm> whole;
+        Algorithm whole;
         Plan<Algorithm> part;
         std::uint64_t i;
         std::uint64_t n;

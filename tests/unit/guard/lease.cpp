@@ -188,7 +188,9 @@ TEST_CASE("it ends when the store has given all back by itself") {
 
 TEST_CASE("a rejection is believed for costs as large, until retry_after or the longest age has passed") {
     Lease lease;
-    lease.refused(take(lease, 3, second, rejected), rejected, 5s);
+    Decision told = rejected;
+    lease.refused(take(lease, 3, second, rejected), told, 5s);
+    CHECK(told == rejected);
     Decision decision;
     REQUIRE(lease.decide(3, second, decision));
     CHECK_FALSE(decision.allowed);
@@ -200,17 +202,63 @@ TEST_CASE("a rejection is believed for costs as large, until retry_after or the 
     CHECK_FALSE(lease.decide(3, 3 * second, decision));
 
     Lease other;
-    other.refused(take(other, 3, second, rejected), rejected, 1s);
+    other.refused(take(other, 3, second, rejected), told, 1s);
     CHECK(other.decide(3, 2 * second - 1, decision));
     CHECK(decision.retry_after == 1s + 1us);
     CHECK_FALSE(other.decide(3, 2 * second, decision));
-    other.refused(take(other, 3, second, rejected), rejected, 1s);
+    other.refused(take(other, 3, second, rejected), told, 1s);
     other.forget_refusal();
     CHECK_FALSE(other.decide(3, second, decision));
 }
 
+TEST_CASE("of a limit that gives a whole take again in no time nobody asks for single units") {
+    Lease lease;
+    LeaseAsk ask = take(lease, 1, 0, admitted);  // the next take is of two
+    ask = lease.ask(1, second, size);
+    REQUIRE(ask.amount == 2);
+    REQUIRE(ask.shrink({.allowed = false, .limit = 100, .remaining = 0, .retry_after = 20us}));
+    Decision decision{.allowed = false, .limit = 100, .retry_after = 10us};
+    lease.answered(ask, decision, 0s, size);
+    lease.refused(ask, decision, 1s);
+    CHECK(decision.retry_after == 20us);  // one unit would be there in 10 us, both in 20
+    CHECK(lease.decide(1, second + 19, decision));
+    CHECK(decision.retry_after == 1us);
+    CHECK_FALSE(lease.decide(1, second + 20, decision));
+    CHECK(lease.ask(1, second + 20, size).amount == 2);
+}
+
+TEST_CASE("what such a limit had left is used up before it is asked again") {
+    Lease lease;
+    LeaseAsk ask = take(lease, 1, 0, admitted);
+    lease.answered(lease.ask(1, 0, size), admitted, 10s, size);  // the next take is of four
+    while (lease.left() > 0) {
+        Decision decision;
+        REQUIRE(lease.decide(1, 0, decision));
+    }
+    ask = lease.ask(1, second, size);
+    REQUIRE(ask.amount == 4);
+    REQUIRE(ask.shrink({.allowed = false, .limit = 100, .remaining = 3, .retry_after = 10us}));
+    lease.answered(ask, admitted, 10s, size);
+    Decision decision;
+    REQUIRE(lease.decide(2, second, decision));
+    CHECK(decision.allowed);
+    REQUIRE(lease.decide(1, second, decision));
+    CHECK(decision.retry_after == 10us);
+    CHECK_FALSE(lease.decide(1, second + 10, decision));
+}
+
+TEST_CASE("a lease of windows ends with them, one of what comes back bit by bit lasts") {
+    for (const bool of_windows : {true, false}) {
+        Lease lease(of_windows);
+        lease.answered(lease.ask(1, 0, size), admitted, 10s, size);
+        lease.answered(lease.ask(1, 0, size), admitted, 10s, size);
+        CHECK(lease.left() == 1);
+        CHECK(lease.has_ended(60 * second) == of_windows);
+    }
+}
+
 TEST_CASE("a cost that can never pass is told so for as long as it is believed") {
-    const Decision hopeless{.allowed = false, .limit = 100, .remaining = 100, .retry_after = penstock::never};
+    Decision hopeless{.allowed = false, .limit = 100, .remaining = 100, .retry_after = penstock::never};
     Lease lease;
     const LeaseAsk ask = lease.ask(101, second, size);
     CHECK_FALSE(ask.takes);

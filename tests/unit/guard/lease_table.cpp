@@ -144,12 +144,18 @@ TEST_CASE("what cannot be given back exactly is dropped") {
     CHECK(table.dropped() == 1);
 }
 
-TEST_CASE("what has ended is dropped when its client comes again") {
-    Table table(options, 10);
-    fill(table, "one", 5, 0);
-    CHECK(table.use(hashed("one"), free_plan, 10 * second).lease.left() == 0);
-    CHECK(table.dropped() == 5);
-    CHECK(table.take_returns().empty());
+TEST_CASE("what has ended with its window is dropped when its client comes again; a bucket's is as good as before") {
+    const penstock::Plan<penstock::FixedWindow> hourly{{.limit = 100, .window = 1h}};
+    penstock::detail::LeaseTable<penstock::FixedWindow> windows(options, 10);
+    windows.use(hashed("one"), hourly, 0)
+        .lease.answered({.amount = 5, .takes = true}, {.allowed = true, .limit = 100, .reset_after = 10s}, 10s, 8);
+    CHECK(windows.use(hashed("one"), hourly, 10 * second).lease.left() == 0);
+    CHECK(windows.dropped() == 5);
+    CHECK(windows.take_returns().empty());
+
+    Table buckets(options, 10);
+    fill(buckets, "one", 5, 0);
+    CHECK(buckets.use(hashed("one"), free_plan, 10 * second).lease.left() == 5);
 }
 
 TEST_CASE("a key that is dropped loses what it held") {
