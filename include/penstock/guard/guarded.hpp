@@ -75,23 +75,21 @@ public:
     explicit Fallback(const Local& local)
         : table_(LocalStorage{{.max_keys = local.max_keys, .prefault = local.prefault}}) {}
 
-    [[nodiscard]] Decision decide(Op op,
-                                  std::string_view key,
-                                  const Plan<Algorithm>& plan,
-                                  Micros now,
-                                  std::uint64_t cost,
-                                  std::chrono::microseconds max_wait,
-                                  std::uint64_t gateways) noexcept {
-        Decision decision;
-        const Plan<Algorithm> share = shares_.share(plan, gateways - 1, gateways);
-        static_cast<void>(table_.apply(op, key, share, now, cost, max_wait, decision));
+    PENSTOCK_INLINE void decide(Op op,
+                                std::string_view key,
+                                const Plan<Algorithm>& plan,
+                                Micros now,
+                                std::uint64_t cost,
+                                std::chrono::microseconds max_wait,
+                                std::uint64_t gateways,
+                                Decision& decision) noexcept {
+        const Plan<Algorithm>& share = share_of_plan<Algorithm>(plan, gateways - 1, gateways);
+        static_cast<void>(table_.apply(op, table_.locate(key), share, now, cost, max_wait, decision));
         decision.source = Source::fallback;
-        return decision;
     }
 
 private:
     LocalStorage::Bound<Algorithm> table_;
-    PlanShares<Algorithm> shares_;
 };
 
 template <class Bound>
@@ -183,13 +181,14 @@ public:
     explicit Bound(const Guarded& guarded)
         : inner_(guarded.storage_), judge_(std::make_shared<Judge>(guarded.shared_)) {}
 
-    StoreError apply(Op op,
-                     std::string_view key,
-                     const AnyPlan& plan,
-                     Micros now,
-                     std::uint64_t cost,
-                     std::chrono::microseconds max_wait,
-                     Decision& decision) noexcept {
+    // Inlined, so that the operation is known where a check is nanoseconds.
+    PENSTOCK_INLINE StoreError apply(Op op,
+                                     std::string_view key,
+                                     const AnyPlan& plan,
+                                     Micros now,
+                                     std::uint64_t cost,
+                                     std::chrono::microseconds max_wait,
+                                     Decision& decision) noexcept {
         const Attempt attempt = begin(key, now);
         StoreError error = StoreError::breaker_open;
         if (attempt.pass != Pass::refused) {
@@ -298,7 +297,7 @@ private:
 
     class Judge;
 
-    [[nodiscard]] Attempt begin(std::string_view key, Micros now) const noexcept {
+    [[nodiscard]] PENSTOCK_INLINE Attempt begin(std::string_view key, Micros now) const noexcept {
         Shared& shared = *judge_->shared;
         Attempt attempt{.circuit = &shared.circuit(node_of(key, now)), .time = shared.clock.at(now)};
         attempt.pass = attempt.circuit->ask(attempt.time);
@@ -328,7 +327,7 @@ public:
         }
     }
 
-    void ended(const Attempt& attempt, StoreError error, Micros now) noexcept {
+    PENSTOCK_INLINE void ended(const Attempt& attempt, StoreError error, Micros now) noexcept {
         bool well = !detail::is_unwell(error);
         if constexpr (Guarded::is_shared) {
             well = well && detail::steady_now().count() - attempt.began <= shared->slow.count();
@@ -340,17 +339,18 @@ public:
     }
 
     /// Decides where the store does not, if somebody can: then none. What is reset there is reset here, too.
-    StoreError stand_in(StoreError error, const Asked& asked, Decision& decision) noexcept {
+    PENSTOCK_INLINE StoreError stand_in(StoreError error, const Asked& asked, Decision& decision) noexcept {
         if constexpr (Shareable<Algorithm>) {
             if (fallback_.has_value()) {
-                Decision own = fallback_->decide(asked.op,
-                                                 asked.key,
-                                                 asked.plan,
-                                                 asked.time,
-                                                 asked.cost,
-                                                 asked.max_wait,
-                                                 shared->gateways.load(std::memory_order_relaxed));
-                decision = error != StoreError::none ? own : decision;
+                Decision unasked;
+                fallback_->decide(asked.op,
+                                  asked.key,
+                                  asked.plan,
+                                  asked.time,
+                                  asked.cost,
+                                  asked.max_wait,
+                                  shared->gateways.load(std::memory_order_relaxed),
+                                  error != StoreError::none ? decision : unasked);
                 return StoreError::none;
             }
         }

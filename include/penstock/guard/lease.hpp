@@ -293,7 +293,7 @@ private:
         }
         ends_ = of_windows_ ? reset_at_ : time_after(ask.sent, never);
         refundable_until_ = time_after(ask.sent, refundable);
-        renew_at_ = (std::max)(ask.amount / 4, std::uint64_t{1});
+        renew_at_ = (std::max)(ask.amount / 8, std::uint64_t{1});
         renewable_ = size > 1;
         next_ = (std::min)(2 * ask.amount, size);
     }

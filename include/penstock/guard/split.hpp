@@ -30,7 +30,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 PENSTOCK_BEGIN_NAMESPACE
 
@@ -321,15 +320,15 @@ private:
 
     /// What handlers need, which may outlive the limiter.
     struct Ways {
-        Ways(std::uint64_t number, Inner& storage) : most(number), shares(number), inner(storage) {}
+        Ways(std::uint64_t number, Inner& storage) : most(number), inner(storage) {}
 
         /// The sub-keys of that plan.
         [[nodiscard]] std::uint64_t number(const AnyPlan& plan) const noexcept {
             return (std::clamp)(detail::limit_of<Algorithm>(plan), std::uint64_t{1}, most);
         }
 
-        [[nodiscard]] AnyPlan share(const AnyPlan& plan, std::uint64_t i, std::uint64_t n) noexcept {
-            return shares[i].share(plan, i, n);
+        [[nodiscard]] static AnyPlan share(const AnyPlan& plan, std::uint64_t i, std::uint64_t n) noexcept {
+            return detail::share_of_plan<Algorithm>(plan, i, n);
         }
 
         /// A reset is for all that any plan has.
@@ -337,13 +336,12 @@ private:
             return op == Op::reset ? most : number(plan);
         }
 
-        [[nodiscard]] AnyPlan share(Op op, const AnyPlan& plan, std::uint64_t i, std::uint64_t n) noexcept {
+        [[nodiscard]] static AnyPlan share(Op op, const AnyPlan& plan, std::uint64_t i, std::uint64_t n) noexcept {
             return op == Op::reset ? plan : share(plan, i, n);
         }
 
         const std::uint64_t most;
-        std::vector<detail::PlanShares<Algorithm>> shares;  // one each, so that they do not push each other out
-        Inner& inner;                                       // only inside of the door
+        Inner& inner;  // only inside of the door
         detail::Door door{};
     };
 
