@@ -51,6 +51,11 @@ template <class Bound>
     }
 }
 
+template <class Bound>
+concept Locating = requires(const Bound& bound) {
+    bound.locate(std::string_view{});
+};
+
 template <class Bound, class Algorithm>
 concept Batching =
     requires(Bound& bound, const Plan<Algorithm>& plan, std::span<const Check> checks, std::span<Decision> decisions) {

@@ -176,29 +176,43 @@ class Guarded<Storage>::Bound {
     using Inner = detail::BoundOf<Storage, Algorithm>;
     using AnyPlan = Plan<Algorithm>;
 
+    /// Where the storage beneath keeps a key.
+    template <class Place>
+    struct Location {
+        Place place;
+        std::string_view key;
+    };
+
+    Inner inner_;
+
 public:
     /// Throws std::invalid_argument if the size of the local table is out of range.
     explicit Bound(const Guarded& guarded)
         : inner_(guarded.storage_), judge_(std::make_shared<Judge>(guarded.shared_)) {}
 
-    // Inlined, so that the operation is known where a check is nanoseconds.
+    StoreError apply(Op op,
+                     std::string_view key,
+                     const AnyPlan& plan,
+                     Micros now,
+                     std::uint64_t cost,
+                     std::chrono::microseconds max_wait,
+                     Decision& decision) noexcept {
+        return apply_at(key, op, key, plan, now, cost, max_wait, decision);
+    }
+
+    [[nodiscard]] PENSTOCK_INLINE auto locate(std::string_view key) const noexcept requires detail::Locating<Inner> {
+        return Location<decltype(inner_.locate(key))>{inner_.locate(key), key};
+    }
+
+    template <class Place>
     PENSTOCK_INLINE StoreError apply(Op op,
-                                     std::string_view key,
+                                     const Location<Place>& location,
                                      const AnyPlan& plan,
                                      Micros now,
                                      std::uint64_t cost,
                                      std::chrono::microseconds max_wait,
                                      Decision& decision) noexcept {
-        const Attempt attempt = begin(key, now);
-        StoreError error = StoreError::breaker_open;
-        if (attempt.pass != Pass::refused) {
-            error = inner_.apply(op, key, plan, now, cost, max_wait, decision);
-            judge_->ended(attempt, error, now);
-        }
-        if (error == StoreError::none && op != Op::reset) [[likely]] {
-            return StoreError::none;
-        }
-        return judge_->stand_in(error, {op, key, plan, attempt.time, cost, max_wait}, decision);
+        return apply_at(location.place, op, location.key, plan, now, cost, max_wait, decision);
     }
 
     template <class Failed>
@@ -307,7 +321,28 @@ private:
         return attempt;
     }
 
-    Inner inner_;
+    // Inlined, so that the operation is known where a check is nanoseconds.
+    template <class Place>
+    PENSTOCK_INLINE StoreError apply_at(const Place& place,
+                                        Op op,
+                                        std::string_view key,
+                                        const AnyPlan& plan,
+                                        Micros now,
+                                        std::uint64_t cost,
+                                        std::chrono::microseconds max_wait,
+                                        Decision& decision) noexcept {
+        const Attempt attempt = begin(key, now);
+        StoreError error = StoreError::breaker_open;
+        if (attempt.pass != Pass::refused) {
+            error = inner_.apply(op, place, plan, now, cost, max_wait, decision);
+            judge_->ended(attempt, error, now);
+        }
+        if (error == StoreError::none && op != Op::reset) [[likely]] {
+            return StoreError::none;
+        }
+        return judge_->stand_in(error, {op, key, plan, attempt.time, cost, max_wait}, decision);
+    }
+
     std::shared_ptr<Judge> judge_;
 };
 
