@@ -102,7 +102,7 @@ void print(std::vector<drawing::Second> seconds) {
                                "by store",
                                "by fallback",
                                "breaker ",
-                               "     p99"};
+                               "p99 in us"};
     std::size_t number = 0;
     std::uint64_t answered = 0;
     for (drawing::Second& second : seconds) {
