@@ -275,6 +275,28 @@ TEST_CASE("16 threads are answered while the network loses packets") {
         [&] { proxy.cut_by({}); });
 }
 
+TEST_CASE("16 threads are answered while a master dies and its replica takes over") {
+    support::RedisCluster cluster(3, 3);
+    auto redis = options_of(0);
+    redis.url = cluster.url();
+    redis.layout = penstock::Layout::per_key;
+    Gateway gateway(redis, {.on_failure = Local{.gateways = 1}, .breaker = {.percent = 1, .probe_interval = 50ms}});
+    const auto all_by_the_store = [&] {
+        for (char key = 'a'; key < 'a' + 16; ++key) {
+            if (!gateway.recovers(std::string(1, key))) return false;
+        }
+        return true;
+    };
+    REQUIRE(all_by_the_store());
+    {
+        const Crowd crowd(gateway, Source::fallback);
+        cluster.server(0).kill();
+        CHECK(await([&] { return gateway.stats().open > 0; }));
+        CHECK(all_by_the_store());
+    }
+    CHECK(gateway.stats().open == 1);  // that of the dead node, whose slots are another's now
+}
+
 TEST_CASE("who tries to log in gets no more than the shares while the store is away") {
     constexpr FixedWindow attempts{.limit = 5, .window = 24h};
     RedisServer server;

@@ -56,7 +56,7 @@ struct GuardedOptions {
 
 /// What the breakers of all nodes have seen, and what was decided without the store.
 struct GuardedStats {
-    std::uint64_t open = 0;      ///< breakers that are open now
+    std::uint64_t open = 0;      ///< breakers that are open now; that of a node that has lost its slots stays so
     std::uint64_t openings = 0;  ///< how often one opened
     std::uint64_t probes = 0;    ///< calls that asked a store whether it is well again
     std::uint64_t refused = 0;   ///< calls that were not sent because a breaker was open
