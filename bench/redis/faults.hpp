@@ -34,7 +34,7 @@ public:
     }
 
     /// While the server answers nothing in time. The connection is given up after a second, and made again: all of that
-    /// is seen.
+    /// is seen. Of those who waited: they are few where most are told at once that there is no connection.
     void measure(Report& report, const std::string& fault) {
         using Clock = std::chrono::steady_clock;
         Report::progress(fault);
@@ -42,12 +42,14 @@ public:
         for (const Clock::time_point end = Clock::now() + std::chrono::seconds{2}; Clock::now() < end;) {
             const Clock::time_point begin = Clock::now();
             const penstock::Decision decision = limiter_.check("client");
-            nanos.push_back(std::chrono::duration<double, std::nano>{Clock::now() - begin}.count());
+            const double took = std::chrono::duration<double, std::nano>{Clock::now() - begin}.count();
+            if (took > 200'000) nanos.push_back(took);
             if (decision.source != penstock::Source::fail_open) throw WrongAnswer{fault + ": the server decides"};
         }
+        nanos.push_back(0);  // where nobody waited
         const auto at = nanos.begin() + static_cast<std::ptrdiff_t>(nanos.size() * 99 / 100);
         std::nth_element(nanos.begin(), at, nanos.end());
-        report.add({"p99 while the server " + fault + " / the timeout",
+        report.add({"p99 of waits, the server " + fault + " / timeout",
                     *at,
                     std::chrono::duration<double, std::nano>{fault_timeout}.count(),
                     Unit::nanoseconds,

@@ -24,6 +24,7 @@ using fault::await;
 using fault::Load;
 using fault::options_of;
 using fault::Watched;
+using penstock::Decision;
 using penstock::Layout;
 using penstock::Source;
 using penstock::StoreError;
@@ -283,6 +284,41 @@ TEST_CASE("why a script was not taken is told") {
     Watched watched(options_of(server.port()));
     CHECK(watched.fails_with(StoreError::no_permission));
     CHECK(watched.ended(StoreError::no_script) == 0);
+}
+
+TEST_CASE("a batch in a handler waits for one timeout, though its first answers took most of it") {
+    constexpr auto timeout = 1s;
+    const FakeServer server([](FakeServer::Connection& connection) {
+        if (!connection.greet() || connection.receive().empty() || !connection.send(":0\r\n")) return;
+        for (int check = 0; check < 64; ++check) {
+            if (connection.receive().empty()) return;
+        }
+        std::this_thread::sleep_for(700ms);  // as a server that is slow, and gets slower
+        for (int check = 0; check < 64; ++check) {
+            if (!connection.send(":0\r\n")) return;
+        }
+        connection.be_silent();
+    });
+    auto options = options_of(server.port());
+    options.timeout = timeout;
+    options.stall_timeout = 10s;
+    options.layout = penstock::Layout::per_key;
+    Watched watched(options);
+    std::atomic<bool> over{false};
+    std::chrono::steady_clock::duration took{};
+    std::vector<Decision> decisions(70);
+    watched.limiter().async_check("first", 1, [&](const Decision&) {
+        const std::vector<penstock::Check> checks(70, penstock::Check{.key = "key"});
+        const auto begin = std::chrono::steady_clock::now();
+        watched.limiter().check(checks, decisions);
+        took = std::chrono::steady_clock::now() - begin;
+        over = true;
+    });
+    REQUIRE(await([&] { return over.load(); }));
+    CHECK(decisions[63].source == Source::store);
+    CHECK(decisions[64].source == Source::fail_open);
+    CHECK(took >= timeout);
+    CHECK(took < timeout + 500ms);  // not another 700 ms
 }
 
 TEST_CASE("answers that come late go to nobody") {

@@ -136,8 +136,8 @@ private:
     enum class Charge : std::uint8_t { nobody, caller, thread };
 
     static constexpr std::int64_t forever = Traffic::forever;
-    static constexpr std::size_t rung_at_once = 2;
-    static constexpr std::size_t few = 8;
+    static constexpr std::size_t rung_at_once = 2;  // bells, each of at most 16 callers: see `ring`
+    static constexpr std::size_t few = 8;           // calls under way at a server: see `dispatch`
 
     void enter(Call& call, std::int64_t deadline, std::int64_t now) noexcept {
         if (stopping_) {
@@ -153,8 +153,10 @@ private:
     /// those that come together are sent together.
     void dispatch(std::span<Call* const> calls, std::int64_t now) noexcept {
         const bool asleep = asleep_.load(std::memory_order_acquire);
-        const auto send = [&](const Call* call) { return !call->ended_ && call->sent_ && send_now(*call, calls, now); };
-        const bool all_sent = (asleep || charge_ == Charge::nobody) && std::all_of(calls.begin(), calls.end(), send);
+        bool all_sent = asleep || charge_ == Charge::nobody;
+        for (const Call* call : calls) {
+            all_sent = all_sent && !call->ended_ && call->sent_ && send_now(*call, calls, now);
+        }
         if (!asleep || !all_sent) {
             nudge();
         }
@@ -209,7 +211,7 @@ private:
         while ((charge_ == Charge::thread || !traffic_.has_finished()) &&
                !std::all_of(calls.begin(), calls.end(), done) &&
                detail::steady_now().count() < calls.front()->deadline_) {
-            turn(lock);
+            turn(lock, calls.front()->deadline_);
         }
     }
 
@@ -223,7 +225,10 @@ private:
                 thread_waits_ = false;
             } else if (has_work() || std::exchange(listens_, false)) {
                 charge_ = Charge::thread;
-                turn(lock);
+                turn(lock, forever);
+                if (traffic_.has_finished()) {
+                    ring(lock, traffic_.bells.size());  // handlers may take their time
+                }
                 tell_finished(lock, traffic_.finished_calls());
                 charge_ = Charge::nobody;
             } else {
@@ -293,15 +298,13 @@ private:
 
     // What is done by whoever is in charge.
 
-    /// One turn: sends what is to be sent, waits for something to happen, sees to it.
-    void turn(std::unique_lock<std::mutex>& lock) noexcept {
+    /// One turn: sends what is to be sent, waits for something to happen, until `end` at most, and sees to it.
+    void turn(std::unique_lock<std::mutex>& lock, std::int64_t end) noexcept {
         const std::vector<std::unique_ptr<Node>>& nodes = traffic_.nodes();
         const std::int64_t now = detail::steady_now().count();
         traffic_.explore(now);
         polled_.assign(1, {.fd = waker_->fd(), .events = POLLIN, .revents = 0});
-        const bool somebody_is_to_be_told =
-            !traffic_.bells.empty() || (traffic_.has_finished() && charge_ == Charge::thread);
-        std::int64_t until = somebody_is_to_be_told ? now : traffic_.due();
+        std::int64_t until = (std::min)(end, traffic_.due());
         for (const std::unique_ptr<Node>& node : nodes) {
             step(*node, now);
             polled_.push_back({.fd = node->socket().fd(), .events = POLLIN, .revents = 0});
@@ -311,6 +314,9 @@ private:
             until = (std::min)(until, first->deadline_);
         }
         until = (std::min)(until, now + patience_);
+        if (!traffic_.bells.empty() || (traffic_.has_finished() && charge_ == Charge::thread)) {
+            until = now;  // somebody is to be told
+        }
         polling_ = true;
         lock.unlock();
         for (std::size_t i = 0; i + 1 < polled_.size(); ++i) {

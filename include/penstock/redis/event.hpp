@@ -13,9 +13,10 @@
 #include <limits>
 
 #if defined(__linux__)
-#include <linux/futex.h>
 #include <cerrno>
 #include <ctime>
+
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #else
@@ -124,7 +125,7 @@ public:
     }
 
     /// Until it is set, or steady time (microseconds) reaches `end`. Whether it is set.
-    bool wait_until(std::int64_t end) noexcept {
+    [[nodiscard]] bool wait_until(std::int64_t end) noexcept {
         std::uint32_t expected = 0;
         state_.compare_exchange_strong(expected, waited_for, std::memory_order_acq_rel);
         for (;;) {

@@ -125,6 +125,7 @@ public:
     /// For those who wait.
     void finished() noexcept override {}
 
+    /// Makes a decision of the numbers, if they are one.
     [[nodiscard]] bool understand() noexcept final {
         const std::uint64_t limit = Scripts<Algorithm>::limit_of(*asked_.plan);
         understood_ = Scripts<Algorithm>::decision(numbers(), asked_.op, limit, decision_);

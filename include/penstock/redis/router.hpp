@@ -84,13 +84,16 @@ public:
         meta_not_before_ = now + meta_renewal;
     }
 
-    /// When it will want something next.
-    [[nodiscard]] std::int64_t due() const noexcept {
-        if (!is_cluster()) {
-            return never;
-        }
-        return (std::min)(refresh_.due(), meta_due());
+    /// When it will want the slots next.
+    [[nodiscard]] std::int64_t slots_due() const noexcept { return is_cluster() ? refresh_.due() : never; }
+
+    /// When it will want the meta next, of `node_of_meta`.
+    [[nodiscard]] std::int64_t meta_due() const noexcept {
+        return is_cluster() && has_meta_ && slots_known_ && !meta_asked_ ? meta_not_before_ : never;
     }
+
+    /// Whether nothing but the meta is missing to know the way.
+    [[nodiscard]] bool lacks_meta_only() const noexcept { return slots_known_ && !knows_the_way(); }
 
     // What is not as it was learnt.
 
@@ -111,10 +114,6 @@ public:
 
 private:
     static constexpr std::int64_t never = (std::numeric_limits<std::int64_t>::max)();
-
-    [[nodiscard]] std::int64_t meta_due() const noexcept {
-        return is_cluster() && has_meta_ && slots_known_ && !meta_asked_ ? meta_not_before_ : never;
-    }
 
     [[nodiscard]] static std::vector<std::string> names_of(const Target& target) {
         std::vector<std::string> names;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Traffic: which calls are under way, to which servers, and what the answers mean. Pure: no thread, no clock.
+// Traffic: which calls are under way, to which servers, and what the answers mean. It performs no I/O, starts no thread
+// and reads no clock.
 #ifndef PENSTOCK_REDIS_TRAFFIC_HPP
 #define PENSTOCK_REDIS_TRAFFIC_HPP
 
@@ -140,7 +141,10 @@ public:
 
     /// When servers are to be asked something without a call.
     [[nodiscard]] std::int64_t due() const noexcept {
-        std::int64_t next = any_ready() == nullptr ? forever : router_.due();
+        // Whom nobody is there to be asked is not waited for: when a connection is ready that is an event of its own.
+        std::int64_t next = any_ready() == nullptr ? forever : router_.slots_due();
+        const Node* const of_meta = node_of_meta();
+        next = of_meta != nullptr && of_meta->ready() ? (std::min)(next, router_.meta_due()) : next;
         for (const std::unique_ptr<Node>& node : nodes_) {
             next = node->ready() ? (std::min)(next, node->renew_meta_at) : next;
         }
@@ -156,12 +160,9 @@ public:
                 router_.slots_asked(now);
             }
         }
-        if (router_.wants_meta(now)) {
-            const std::size_t number = router_.node_of_meta();
-            if (number < nodes_.size() && nodes_[number]->ready()) {
-                ask_meta(*nodes_[number], router_.meta_for({}));
-                router_.meta_asked(now);
-            }
+        if (Node* node = node_of_meta(); router_.wants_meta(now) && node != nullptr && node->ready()) {
+            ask_meta(*node, router_.meta_for({}));
+            router_.meta_asked(now);
         }
         for (const std::unique_ptr<Node>& node : nodes_) {
             if (node->ready() && now >= node->renew_meta_at) {
@@ -257,6 +258,12 @@ private:
         return static_cast<std::size_t>(found - nodes_.begin());
     }
 
+    /// Of a cluster: whom to ask for the meta; null if nobody has its slot.
+    [[nodiscard]] Node* node_of_meta() const noexcept {
+        const std::size_t number = router_.node_of_meta();
+        return number < nodes_.size() ? nodes_[number].get() : nullptr;
+    }
+
     [[nodiscard]] Node* any_ready() const noexcept {
         const auto found = std::find_if(nodes_.begin(), nodes_.end(), [](const auto& node) { return node->ready(); });
         return found == nodes_.end() ? nullptr : found->get();
@@ -338,6 +345,10 @@ private:
 
     /// Why no server of a cluster will tell the way: none, while one may.
     [[nodiscard]] StoreError hopeless() const noexcept {
+        if (router_.lacks_meta_only()) {
+            const Node* const node = node_of_meta();
+            return node != nullptr ? node->fsm.error() : StoreError::cluster_down;
+        }
         const auto hopeful = std::find_if(
             nodes_.begin(), nodes_.end(), [](const auto& node) { return node->fsm.error() == StoreError::none; });
         return hopeful == nodes_.end() ? nodes_.front()->fsm.error() : StoreError::none;
@@ -586,7 +597,7 @@ private:
     const std::vector<Greeting::Answer> expected_;  // to a greeting
     Router router_;
     std::vector<std::unique_ptr<Node>> nodes_;
-    Calls under_way_;         // in the order of their deadlines
+    Calls under_way_;         // in the order of their deadlines, but for those of a caller who waits for several calls
     Calls finished_;          // whose callers are to be told
     std::deque<Call*> lost_;  // of which it is not known yet whom to ask
     std::uint64_t random_;

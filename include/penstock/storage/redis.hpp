@@ -228,7 +228,8 @@ public:
         }
     }
 
-    /// Never waits. `handler(StoreError, const Decision&)` runs on the storage's thread, exactly once.
+    /// Never waits. `handler(StoreError, const Decision&)` runs exactly once: on the storage's thread, or here if there
+    /// is no memory for the question.
     template <class Handler>
     void async_apply(Op op,
                      std::string_view key,

@@ -4,6 +4,7 @@
 
 #include <penstock/detail/os.hpp>
 
+#include "../../support/await.hpp"
 #include "../../support/echo.hpp"
 #include "../../support/redis_server.hpp"
 
@@ -53,6 +54,24 @@ TEST_CASE("calls fail at once where nobody is, waited for or not") {
               stats.ended[static_cast<std::size_t>(StoreError::shut_down)] ==
           102);
     CHECK(stats.sent == 0);
+}
+
+TEST_CASE("a connection that is refused ends the calls that wait for it, not when the next attempt is due") {
+    Settings settings = nowhere();
+    settings.connection = {.connect_timeout = 60'000'000, .shortest_wait = 30'000'000, .longest_wait = 30'000'000};
+    const auto core = Core::start(settings);
+    const auto begin = std::chrono::steady_clock::now();
+    Echo waited_for(1);
+    Call* const call = &waited_for;
+    core->run({&call, 1}, steady_now().count() + 20'000'000);
+    CHECK(waited_for.error() == StoreError::unavailable);
+    core->stop();
+    const auto other = Core::start(settings);
+    Tally tally;
+    other->submit(*new CountedEcho(1, tally));
+    CHECK(support::await([&] { return tally.failed == 1; }));
+    other->stop();
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds{15});  // of 30, and a busy machine
 }
 
 TEST_CASE("a core that was stopped finishes what is asked of it") {

@@ -429,6 +429,26 @@ TEST_CASE("when no server of a cluster can be reached, nobody waits in vain") {
     CHECK(play.ask("b").error() == StoreError::unavailable);
 }
 
+TEST_CASE("a cluster whose meta nobody can be asked for is not asked again and again, and keeps nobody waiting") {
+    Play play("redis+cluster://seed", 100, "p:meta");
+    play.connect(0);
+    play.traffic->explore(0);
+    static_cast<void>(play.heard(0));
+    Question& early = play.ask("a");
+    play.say(0, slots_reply(7000));
+    const std::size_t of_meta = slot_of("p:meta") < 8192 ? 1 : 2;
+    CHECK(early.error() == StoreError::none);  // its connection may be made yet
+    CHECK(play.traffic->due() > 0);
+    play.begin(of_meta);
+    play.traffic->lose(play.node(of_meta), StoreError::unavailable, 0);
+    CHECK(early.error() == StoreError::unavailable);
+    CHECK(play.ask("b").error() == StoreError::unavailable);
+    static_cast<void>(play.heard(0));
+    play.traffic->explore(0);
+    CHECK(play.heard(of_meta).empty());
+    CHECK(play.traffic->due() > 0);
+}
+
 /// Something like what a server says.
 std::string noise(support::Random& random) {
     static const std::vector<std::string> words{":1\r\n",
