@@ -45,7 +45,7 @@ inline constexpr std::size_t largest_state = 120;
 /// - optional `refund` and `charge` (parameters as `step`), and `reserve` (one more: `std::chrono::microseconds
 ///   max_wait`; gives a Reservation): the limiter's members of these names need them.
 /// - optional `T share(std::uint64_t i, std::uint64_t n) const noexcept`: the i-th of n parts of the parameters, for
-///   guards that divide a limit.
+///   guards that divide a limit; with it a `==`.
 /// - optional `static Micros fresh_at(const State&) noexcept`: from when on the state is as good as fresh under every
 ///   plan it was used with; 0 if it is. Without it the storage keeps beside the state what `reset_after` said last.
 /// - optional `static Micros paid_off_at(const State&) noexcept`: when what was used is paid off, and with it `unsigned
@@ -93,6 +93,7 @@ template <class T>
 concept Shareable = requires(const T& algorithm) {
     requires std::same_as<decltype(algorithm.share(std::uint64_t{}, std::uint64_t{})), T>;
     requires noexcept(algorithm.share(std::uint64_t{}, std::uint64_t{}));
+    requires std::same_as<decltype(algorithm == algorithm), bool>;
 };
 
 /// An algorithm whose states tell when they are as good as fresh.
@@ -102,6 +103,12 @@ concept Expiring = requires(const typename T::State& state) {
 };
 
 namespace detail {
+
+/// Whether units come back bit by bit, in some part at least: those algorithms can take in advance.
+template <class Algorithm>
+inline constexpr bool refills = Reservable<Algorithm> || requires {
+    requires Algorithm::refills;
+};
 
 /// A plan that tells the most that it ever admits at once.
 template <class AnyPlan>

@@ -84,9 +84,9 @@ public:
 
     /// Asks without waiting: `handler(Decision)` is called exactly once, on the thread of the storage, or here and at
     /// once if a guard decides without asking; it must not throw nor keep that thread for long: every other answer
-    /// waits meanwhile. The key is copied. When limiter and
-    /// storage are destroyed, the handlers of what is still asked get what a failure means; those who then ask again
-    /// without end keep it from ending. For storages that can, such as RedisStorage.
+    /// waits meanwhile. The key is copied. When limiter and storage are destroyed, the handlers of what is still asked
+    /// get what a failure means; those who then ask again without end keep it from ending. For storages that can, such
+    /// as RedisStorage.
     template <class Handler>
     void async_check(std::string_view key, std::uint64_t cost, Handler handler) noexcept {
         async_check(key, plan_.load().plan(), cost, std::move(handler));

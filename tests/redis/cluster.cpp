@@ -164,6 +164,16 @@ TEST_CASE("a node that joins under load gets its share, and nobody notices") {
     CHECK(load.failed() == 0);
 }
 
+/// Whether the replica of a master has all that the master has.
+bool is_replicated(RedisCluster& cluster, std::size_t master) {
+    const std::string info = cluster.ask(master, "INFO", "replication").text;
+    const auto number_after = [&info](const std::string& label) {
+        const std::size_t at = info.find(label);
+        return at == std::string::npos ? 0 : std::stoull(info.substr(at + label.size()));
+    };
+    return number_after(",offset=") == number_after("master_repl_offset:");
+}
+
 TEST_CASE("when a master dies its replica takes over, and only its clients get the policy meanwhile") {
     RedisCluster cluster(3, 3);
     Fleet limiter{
@@ -175,6 +185,7 @@ TEST_CASE("when a master dies its replica takes over, and only its clients get t
         clients.push_back("client " + std::to_string(i));
         support::await("the first decision", [&] { return limiter.check(clients.back()).source == Source::store; });
     }
+    support::await("the replica's data", [&] { return is_replicated(cluster, 0); });
     cluster.server(0).kill();
     std::size_t lost = 0;
     for (const std::string& client : clients) {

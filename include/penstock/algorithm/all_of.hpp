@@ -73,6 +73,8 @@ struct AllOf {
 
     friend constexpr bool operator==(const AllOf&, const AllOf&) noexcept = default;
 
+    static constexpr bool refills = (detail::refills<Parts> || ...);
+
     using State = detail::Pack<typename Parts::State...>;
     using AllPlan = Plan<AllOf>;
 

@@ -59,9 +59,16 @@ inline void validate_breaker(const BreakerOptions& options) {
     demand_time("probe_interval", options.probe_interval, 1);
 }
 
-/// Whether an error tells that the node is not well, and the next call would fare no better. Others are about one key,
-/// or say at once and cheaply what the store will not do.
-[[nodiscard]] constexpr bool is_unwell(StoreError error) noexcept {
+/// What the end of a call tells of the node.
+enum class Health : std::uint8_t {
+    well,
+    unwell,   ///< the next call would fare no better
+    unknown,  ///< it was not asked
+};
+
+/// By an error, or none. Errors that are about one key, or say at once and cheaply what the store will not do, are no
+/// sign that the node is not well.
+[[nodiscard]] constexpr Health health_of(StoreError error) noexcept {
     using enum StoreError;
     switch (error) {
     case unavailable:
@@ -77,9 +84,12 @@ inline void validate_breaker(const BreakerOptions& options) {
     case wrong_password:
     case too_many_clients:
     case tls_failed:
-        return true;
+        return Health::unwell;
+    case shut_down:
+    case breaker_open:
+        return Health::unknown;
     default:
-        return false;
+        return Health::well;
     }
 }
 
@@ -145,6 +155,9 @@ public:
             expect_probe(now, random);
         }
     }
+
+    /// A probe has come back without having reached the store: the next call is one.
+    void probe_again(Micros now) noexcept { probe_at_ = (std::min)(probe_at_, now); }
 
     /// A probe has come back.
     void probed(bool well) noexcept {

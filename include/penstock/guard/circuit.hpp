@@ -23,11 +23,13 @@ struct CircuitStats {
     std::uint64_t refused = 0;   ///< calls that were not
 };
 
-/// Thread-safe. Of any number of threads that ask when a probe is due, one gets it.
+/// Thread-safe. Of any number of threads that ask when a probe is due, one gets it. Calls that are well are counted
+/// without waiting for other threads: of those that end at the same instant some are missed.
 class Circuit {
 public:
     explicit Circuit(const BreakerOptions& options) : breaker_(options) { detail::validate_breaker(options); }
 
+    /// Whether to make a call; `answered` follows if so.
     [[nodiscard]] Pass ask(Micros now) noexcept {
         if (probe_at_.load(std::memory_order_relaxed) == closed) [[likely]] {
             return Pass::granted;
@@ -35,17 +37,17 @@ public:
         return ask_open(now);
     }
 
-    /// A call that was granted is over; `well` says whether the store is.
-    void answered(Pass pass, bool well, Micros now) noexcept {
-        if (pass == Pass::granted && well) [[likely]] {
+    /// A call that was granted is over.
+    void answered(Pass pass, detail::Health health, Micros now) noexcept {
+        if (pass == Pass::granted && health == detail::Health::well) [[likely]] {
             if (now >= next_tenth_.load(std::memory_order_relaxed)) [[unlikely]] {
                 const Lock lock(lock_);
                 pass_on(now);
             }
             // Not one step: calls that are counted at the same instant may count as one, and nobody waits.
             well_.store(well_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-        } else {
-            judge(pass, well, now);
+        } else if (pass == Pass::probe || health == detail::Health::unwell) {
+            judge(pass, health, now);
         }
     }
 
@@ -72,10 +74,12 @@ private:
         return pass;
     }
 
-    [[gnu::noinline]] void judge(Pass pass, bool well, Micros now) noexcept {
+    [[gnu::noinline]] void judge(Pass pass, detail::Health health, Micros now) noexcept {
         const Lock lock(lock_);
-        if (pass == Pass::probe) {
-            breaker_.probed(well);
+        if (health == detail::Health::unknown) {
+            breaker_.probe_again(now);
+        } else if (pass == Pass::probe) {
+            breaker_.probed(health == detail::Health::well);
         } else {
             pass_on(now);
             const bool was_open = breaker_.open();

@@ -34,6 +34,7 @@
 
 PENSTOCK_BEGIN_NAMESPACE
 
+/// How many rejections are remembered, and for how long.
 struct DeniedCacheOptions {
     /// Clients whose rejection is remembered at once: 1 to 2^30. A table of 64 bytes each at 70% fill, reserved at once
     /// but backed by memory only as it is used.

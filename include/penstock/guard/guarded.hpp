@@ -47,6 +47,7 @@ struct Local {
     friend constexpr bool operator==(const Local&, const Local&) noexcept = default;
 };
 
+/// When a store is not asked, and who decides then.
 struct GuardedOptions {
     /// What a failure of the store means: Allow, Deny or Local.
     std::variant<Allow, Deny, Local> on_failure = Allow{};
@@ -238,7 +239,7 @@ public:
             return attempt.pass == Pass::refused;
         };
         const auto there = [&](std::size_t i, StoreError error) {
-            judge_->ended(attempts[i % attempts.size()], error, now);
+            judge_->ended(attempts[i % attempts.size()], error, decisions[i].source, now);
             if (error != StoreError::none) {
                 fail(i, error);
             }
@@ -267,7 +268,7 @@ public:
             cost,
             [judge = judge_, attempt, op, own_key = std::string(key), plan, now, cost, handler = std::move(handler)](
                 StoreError error, const Decision& decision) mutable {
-                judge->ended(attempt, error, now);
+                judge->ended(attempt, error, decision.source, now);
                 Judge::tell(*judge, error, {op, own_key, plan, attempt.time, cost, {}}, decision, handler);
             });
     }
@@ -335,7 +336,7 @@ private:
         StoreError error = StoreError::breaker_open;
         if (attempt.pass != Pass::refused) {
             error = inner_.apply(op, place, plan, now, cost, max_wait, decision);
-            judge_->ended(attempt, error, now);
+            judge_->ended(attempt, error, decision.source, now);
         }
         if (error == StoreError::none && op != Op::reset) [[likely]] {
             return StoreError::none;
@@ -362,12 +363,16 @@ public:
         }
     }
 
-    PENSTOCK_INLINE void ended(const Attempt& attempt, StoreError error, Micros now) noexcept {
-        bool well = !detail::is_unwell(error);
+    /// `source` says who decided: guards beneath may do so without the store.
+    PENSTOCK_INLINE void ended(const Attempt& attempt, StoreError error, Source source, Micros now) noexcept {
+        using detail::Health;
+        Health health =
+            error == StoreError::none && source != Source::store ? Health::unknown : detail::health_of(error);
         if constexpr (Guarded::is_shared) {
-            well = well && detail::steady_now().count() - attempt.began <= shared->slow.count();
+            const bool slow = detail::steady_now().count() - attempt.began > shared->slow.count();
+            health = health == Health::well && slow ? Health::unwell : health;
         }
-        attempt.circuit->answered(attempt.pass, well, shared->clock.at(now));
+        attempt.circuit->answered(attempt.pass, health, shared->clock.at(now));
         if (error != StoreError::none) {
             shared->failed.fetch_add(1, std::memory_order_relaxed);
         }

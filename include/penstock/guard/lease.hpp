@@ -36,7 +36,8 @@ struct LeasedOptions {
     std::chrono::microseconds idle_return = std::chrono::seconds{1};
 
     /// For how long a rejection of the store is believed, at most, so what others give back is seen no later: 0 us to 1
-    /// hour.
+    /// hour. A limit that gives a whole take again within 10 ms is not asked for less than that: it is seen so much
+    /// later, and a client over such a limit is told to wait until then.
     std::chrono::microseconds max_age = std::chrono::seconds{1};
 
     /// Clients that are known here at once, at most, in each limiter: 64 to 2^26. The one that was idle longest makes
@@ -150,10 +151,14 @@ struct LeaseAsk {
     /// What the lease gets if it is admitted.
     [[nodiscard]] constexpr std::uint64_t surplus() const noexcept { return amount - cost; }
 
+    [[nodiscard]] constexpr bool can_shrink(const Decision& decision) const noexcept {
+        return !decision.allowed && cost > 0 && amount > cost;
+    }
+
     /// Whether to ask once more, for less: what the store still has, or the cost alone, so that the wait that it tells
     /// is the caller's.
     [[nodiscard]] constexpr bool shrink(const Decision& decision) noexcept {
-        if (decision.allowed || cost == 0 || amount == cost) {
+        if (!can_shrink(decision)) {
             return false;
         }
         refill = tries == 1 ? decision.retry_after : refill;
@@ -211,7 +216,7 @@ public:
     /// What to ask for so that the next caller finds something; an amount of 0: nothing.
     [[nodiscard]] LeaseAsk renewal(Micros now, std::uint64_t size) noexcept {
         LeaseAsk ask{.sent = now};
-        if (left_ <= renew_at_ && renewable_ && asked_ == 0 && left_ < size && !is_refused(next_, now)) {
+        if (left_ <= renew_at_ && renewable_ && asked_ == 0 && left_ < size) {
             ask.amount = (std::min)(next_, size - left_);
             ask.takes = true;
             asked_ = ask.amount;
@@ -249,6 +254,7 @@ public:
     void failed(const LeaseAsk& ask) noexcept {
         asked_ = ask.takes ? 0 : asked_;
         renewable_ = false;
+        next_ = 1;
     }
 
     /// What was rejected may pass now.
@@ -274,7 +280,7 @@ private:
     }
 
     [[nodiscard]] bool is_refused(std::uint64_t cost, Micros now) const noexcept {
-        return now < refused_until_ && cost >= refused_;
+        return now < refused_until_ && now >= refused_at_ && cost == refused_;
     }
 
     void admitted(const LeaseAsk& ask,
@@ -303,6 +309,7 @@ private:
                 std::chrono::microseconds wait,
                 std::chrono::microseconds max_age) noexcept {
         refused_ = cost;
+        refused_at_ = sent;
         retry_at_ = time_after(sent, wait);
         refused_until_ = (std::min)(retry_at_, time_after(sent, max_age));
     }
@@ -337,8 +344,9 @@ private:
     std::uint64_t remaining_ = 0;
     Micros reset_at_ = 0;
 
-    // The least cost that it rejected.
+    // The cost that it rejected last: what is told for it holds for no other.
     std::uint64_t refused_ = 0;
+    Micros refused_at_ = 0;
     Micros retry_at_ = 0;
     Micros refused_until_ = 0;
 };

@@ -64,6 +64,7 @@ public:
         LeaseAsk renewal;
         Returns returns;
         bool decided = false;
+        bool looks_around = false;
         {
             const Lock lock(shard.lock);
             Entry& entry = shard.table.use(hashed, plan, time);
@@ -77,11 +78,13 @@ public:
             }
             shard.served += decided ? 1 : 0;
             shard.now = now;
+            looks_around = ++shard.checks % 8 == 0;
             shard.table.sweep(time);
             returns = shard.table.take_returns();
         }
-        for (const Return& each : returns) {
-            give_back(each, now);
+        give_back_all(returns, now);
+        if (looks_around) [[unlikely]] {
+            look_around(time, now);
         }
         if constexpr (asynchronous) {
             if (renewal.amount > 0) [[unlikely]] {
@@ -98,7 +101,7 @@ public:
                   const LeaseAsk& ask,
                   StoreError error,
                   Decision& decision) noexcept {
-        // Whoever stands in for the store has no units to hold.
+        // Whoever stands in for the store has no units to hold, and what is not needed would go back to the store.
         const bool is_stores = error == StoreError::none && decision.source == Source::store;
         const bool admitted = is_stores && decision.allowed;
         const std::chrono::microseconds refundable = refundable_for<Algorithm>(plan, decision);
@@ -229,6 +232,7 @@ private:
         std::uint64_t taken = 0;
         std::uint64_t served = 0;
         std::uint64_t asks = 0;
+        std::uint64_t checks = 0;
         Micros now = 0;  // of the last check
         Table table;
     };
@@ -291,7 +295,8 @@ private:
         }
         Question<Handler>& asked = *question;
         LeaseDesk& desk = *asked.desk;
-        if (asked.error == StoreError::none && asked.ask.shrink(asked.decision) && desk.door_.enter()) {
+        if (asked.error == StoreError::none && asked.ask.can_shrink(asked.decision) && desk.door_.enter()) {
+            static_cast<void>(asked.ask.shrink(asked.decision));
             send(question);
             desk.door_.leave();
             go_on(question);
@@ -300,6 +305,24 @@ private:
         desk.answered(asked.key, asked.plan, asked.now, asked.ask, asked.error, asked.decision);
         desk.under_way_.fetch_sub(1, std::memory_order_release);
         asked.handler(asked.error, asked.decision);
+    }
+
+    /// Others' shards may have idle clients, too, and nobody who comes.
+    void look_around(Micros time, Micros now) noexcept {
+        Shard& shard = shards_[around_.fetch_add(1, std::memory_order_relaxed) % shard_count];
+        Returns returns;
+        {
+            const Lock lock(shard.lock);
+            shard.table.sweep(time);
+            returns = shard.table.take_returns();
+        }
+        give_back_all(returns, now);
+    }
+
+    void give_back_all(const Returns& returns, Micros now) noexcept {
+        for (const Return& each : returns) {
+            give_back(each, now);
+        }
     }
 
     void give_back(const Return& units, Micros now) noexcept {
@@ -354,6 +377,7 @@ private:
     Inner& inner_;  // gone when the door is closed
     Door door_;
     std::deque<Shard> shards_;
+    std::atomic<std::size_t> around_{0};     // the next shard to be looked at without being asked
     std::atomic<std::size_t> under_way_{0};  // calls that do not wait
     std::atomic<bool> broken_{false};        // the store failed a call
     std::atomic<std::uint64_t> returned_{0};

@@ -151,7 +151,7 @@ private:
                             .number = ++last_number_,
                             .used_at = now,
                             .resting = false,
-                            .lease = Lease(!Reservable<Algorithm>)});
+                            .lease = Lease(!detail::refills<Algorithm>)});
         index_.emplace(HashedKey{active_.front().key, key.hash}, active_.begin());
         return active_.begin();
     }

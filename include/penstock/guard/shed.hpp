@@ -24,6 +24,7 @@
 
 PENSTOCK_BEGIN_NAMESPACE
 
+/// How much is too much, and what happens then.
 struct ShedOptions {
     /// While more calls than this are under way, checks of Priority::low are not sent. 0: they are sent only while
     /// nothing is.
@@ -33,6 +34,7 @@ struct ShedOptions {
     std::variant<Allow, Deny> on_shed = Allow{};
 };
 
+/// What a storage has in flight, and has not sent.
 struct ShedStats {
     std::uint64_t in_flight = 0;  ///< calls that are under way now
     std::uint64_t shed = 0;       ///< checks that were not sent

@@ -33,6 +33,7 @@
 
 PENSTOCK_BEGIN_NAMESPACE
 
+/// Which clients are counted under sub-keys, and how many.
 struct SplitOptions {
     /// The sub-keys of a hot key: 1 to 64. Of a limit below that, as many as it has units.
     std::uint64_t ways = 8;
@@ -348,6 +349,33 @@ private:
     template <class Handler>
     class Joined;
 
+    /// A second try. Its handler is called when the door is left, and not before: it may be what ends the limiter.
+    template <class Handler>
+    class Second {
+    public:
+        Second(Handler handler, const Decision& rejection) : handler_(std::move(handler)), decision_(rejection) {}
+
+        void answered(StoreError failure, Decision other) noexcept {
+            other.limit = decision_.limit;
+            if (failure == StoreError::none && is_better(other, decision_)) {
+                decision_ = other;
+            }
+            go_on();
+        }
+
+        /// Called twice, by two threads maybe.
+        void go_on() noexcept {
+            if (half_done_.exchange(true, std::memory_order_acq_rel)) {
+                handler_(StoreError::none, decision_);
+            }
+        }
+
+    private:
+        Handler handler_;
+        Decision decision_;
+        std::atomic<bool> half_done_{false};
+    };
+
     static constexpr std::string_view mark = "split";
 
     [[nodiscard]] static Key sub_key(std::string_view key, std::uint64_t i) { return Key(key, mark, i); }
@@ -424,18 +452,16 @@ private:
                     decision.limit = detail::limit_of<Algorithm>(plan);
                     const std::uint64_t second = decision.allowed ? first : second_after(first, n, decision);
                     if (second != first && ways->door.enter()) {
+                        const auto retry = std::make_shared<Second<Handler>>(std::move(handler), decision);
                         ways->inner.async_apply(
                             op,
                             sub_key(key, second),
                             ways->share(plan, second, n),
                             now,
                             cost,
-                            [decision, handler = std::move(handler)](StoreError failure, Decision other) mutable {
-                                const bool better = failure == StoreError::none && is_better(other, decision);
-                                other.limit = decision.limit;
-                                handler(StoreError::none, better ? other : decision);
-                            });
+                            [retry](StoreError failure, const Decision& other) { retry->answered(failure, other); });
                         ways->door.leave();
+                        retry->go_on();
                         return;
                     }
                 }

@@ -139,14 +139,28 @@ TEST_CASE("a time that goes back counts as standing still") {
     CHECK(breaker.open());
 }
 
-TEST_CASE("only errors of the node are failures, not those of one key or of what is not taken") {
+TEST_CASE(
+    "only errors of the node are failures, not those of one key or of what is not taken, nor what never got there") {
     using enum StoreError;
+    using penstock::detail::Health;
+    using penstock::detail::health_of;
     for (const StoreError error : {unavailable, timeout, overloaded, protocol_error, loading, busy, cluster_down}) {
-        CHECK(penstock::detail::is_unwell(error));
+        CHECK(health_of(error) == Health::unwell);
     }
     for (const StoreError error : {none, wrong_type, newer_format, cross_slot, moved, ask, try_again, out_of_memory}) {
-        CHECK_FALSE(penstock::detail::is_unwell(error));
+        CHECK(health_of(error) == Health::well);
     }
+    CHECK(health_of(shut_down) == Health::unknown);
+    CHECK(health_of(breaker_open) == Health::unknown);
+}
+
+TEST_CASE("a probe that did not get there is made again with the next call") {
+    Breaker breaker = opened_at(0);
+    CHECK(breaker.ask(5 * second, 0) == Pass::probe);
+    breaker.probe_again(6 * second);
+    CHECK(breaker.open());
+    CHECK(breaker.ask(6 * second, 0) == Pass::probe);
+    CHECK(breaker.ask(6 * second, 0) == Pass::refused);
 }
 
 TEST_CASE("options out of range are refused by name") {

@@ -20,13 +20,14 @@ using penstock::BreakerOptions;
 using penstock::Circuit;
 using penstock::Micros;
 using penstock::Pass;
+using penstock::detail::Health;
 using support::text_of;
 
 constexpr Micros second = 1'000'000;
 
 void call(Circuit& circuit, Micros now, bool well, int times = 1) {
     for (int i = 0; i < times; ++i) {
-        circuit.answered(circuit.ask(now), well, now);
+        circuit.answered(circuit.ask(now), well ? Health::well : Health::unwell, now);
     }
 }
 
@@ -94,7 +95,7 @@ TEST_CASE("threads lose no failure, and a circuit opens once") {
         Circuit circuit{{.failures = 400}};
         in_threads(4, [&] {
             for (int i = 0; i < 100; ++i) {
-                circuit.answered(Pass::granted, false, 0);
+                circuit.answered(Pass::granted, Health::unwell, 0);
             }
         });
         CHECK(circuit.stats().openings == 1);

@@ -6,6 +6,7 @@
 #include "../../support/print.hpp"
 #include "../../support/refusal.hpp"
 
+#include <penstock/guard/denied_cache.hpp>
 #include <penstock/penstock.hpp>
 
 #include <doctest/doctest.h>
@@ -313,6 +314,48 @@ TEST_CASE("guards nest: the inner one decides what it can, the outer one the res
     CHECK(limiter.check("a").source == Source::store);
     store.fail(StoreError::unavailable);
     CHECK(limiter.check("a").source == Source::fallback);
+}
+
+TEST_CASE("a probe that a guard beneath answers is none: the breaker stays open until the store is asked") {
+    FlakyStorage store;
+    ManualClock clock;
+    Guarded guarded{penstock::DeniedCache{store, {.max_age = 1h}}};
+    Limiter limiter{bucket, guarded, clock};
+    CHECK(limiter.check("a", 10).allowed);
+    CHECK(limiter.check("a").source == Source::store);
+    CHECK(limiter.check("a").source == Source::denied_cache);
+    store.fail(StoreError::timeout);
+    for (int i = 0; i < 5; ++i) {
+        (void)limiter.check("b");
+    }
+    clock.advance(500ms);
+    CHECK(limiter.check("a").source == Source::fail_open);
+    clock.advance(4500ms);
+    limiter.reset("c");  // the probe
+    CHECK(guarded.stats().probes == 1);
+    CHECK(limiter.check("a").source == Source::fail_open);
+    clock.advance(5s);
+    CHECK(limiter.check("a").source == Source::fail_open);  // another probe: "a" may come again, and is asked for
+    CHECK(guarded.stats().open == 1);
+}
+
+TEST_CASE("a client who is denied without the store does not close the breaker") {
+    FlakyStorage store;
+    ManualClock clock;
+    Guarded guarded{penstock::DeniedCache{store, {.max_age = 1h}}};
+    Limiter limiter{TokenBucket{.capacity = 1, .refill = penstock::per_hour(1)}, guarded, clock};
+    (void)limiter.check("a");
+    (void)limiter.check("a");
+    store.fail(StoreError::timeout);
+    for (int i = 0; i < 5; ++i) {
+        (void)limiter.check("b");
+    }
+    clock.advance(5s);
+    CHECK(limiter.check("a").source == Source::denied_cache);  // as a probe
+    CHECK(guarded.stats().open == 1);
+    store.fail(StoreError::none);
+    CHECK(limiter.check("b").source == Source::store);  // which is the probe now
+    CHECK(guarded.stats().open == 0);
 }
 
 TEST_CASE("options out of range are refused by name") {

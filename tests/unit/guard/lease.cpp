@@ -184,7 +184,7 @@ TEST_CASE("it ends when the store has given all back by itself") {
     CHECK(lease.release() == 0);
 }
 
-TEST_CASE("a rejection is believed for costs as large, until retry_after or the longest age has passed") {
+TEST_CASE("a rejection is believed for the same cost, until retry_after or the longest age has passed") {
     Lease lease;
     Decision told = rejected;
     lease.refused(take(lease, 3, second, rejected), told, 5s);
@@ -194,9 +194,11 @@ TEST_CASE("a rejection is believed for costs as large, until retry_after or the 
     CHECK_FALSE(decision.allowed);
     CHECK(decision.retry_after == 2s);
     CHECK(decision.source == Source::lease);
-    REQUIRE(lease.decide(4, 3 * second - 1, decision));
+    REQUIRE(lease.decide(3, 3 * second - 1, decision));
     CHECK(decision.retry_after == 1us);
     CHECK_FALSE(lease.decide(2, second, decision));
+    CHECK_FALSE(lease.decide(4, second, decision));      // it waits longer, for ever maybe
+    CHECK_FALSE(lease.decide(3, second - 1, decision));  // a clock that was set back
     CHECK_FALSE(lease.decide(3, 3 * second, decision));
 
     Lease other;

@@ -287,12 +287,27 @@ TEST_CASE("a rejection ends with its retry_after, if that is sooner, to the micr
     CHECK(gateway.use(2) == 1);
 }
 
-TEST_CASE("costs below the rejected one are not rejected with it") {
+TEST_CASE("what was rejected is told for that cost alone: others wait less, or longer, or for ever") {
     Fixture gateway(FixedWindow{.limit = 160, .window = 1h});
     CHECK(gateway.limiter.check("key", 158).allowed);
     CHECK_FALSE(gateway.limiter.check("key", 3).allowed);
-    CHECK(gateway.limiter.check("key", 4).source == Source::lease);
+    CHECK(gateway.limiter.check("key", 3).source == Source::lease);
+    CHECK(gateway.limiter.check("key", 161).retry_after == penstock::never);
     CHECK(gateway.limiter.check("key", 2).allowed);
+}
+
+TEST_CASE("a bucket beside a window ends no lease: who asks evenly gets all of the window") {
+    const ManualClock clock;
+    const Store store;
+    const penstock::AllOf both{penstock::TokenBucket{.capacity = 100, .refill = penstock::per_second(100)},
+                               FixedWindow{.limit = 3000, .window = 1h}};
+    Limiter limiter{both, Leased{store, {.size = 5}}, clock};
+    std::uint64_t allowed = 0;
+    for (int i = 0; i < 3000; ++i) {
+        allowed += limiter.check("key").allowed ? 1 : 0;
+        clock.advance(100ms);
+    }
+    CHECK(allowed >= 2990);
 }
 
 TEST_CASE("a cost that can never pass is rejected here with never") {
@@ -384,6 +399,7 @@ TEST_CASE("what another admits in the store's stead is not held, and nothing of 
             CHECK(limiter.check("key").source == Source::fallback);
         }
         CHECK(limiter.storage().stats().taken == 3);
+        CHECK(allowed_of(1000, limiter, "key") >= 500 - 10 - 8);  // a half of 1000, and what was under way at first
         store.fail(StoreError::none);
     }
     CHECK(store.calls(Op::refund) == 0);
@@ -499,6 +515,17 @@ TEST_CASE("it works over the storage of one process, too") {
 
 TEST_CASE("options out of range are refused when it is made") {
     CHECK(support::text_of([] { Leased{LocalStorage{}, {.size = 0}}; }) == "Leased.size is 0: allowed is 1 to 1000000");
+}
+
+TEST_CASE("what an idle client holds goes back whoever else comes") {
+    const ManualClock clock;
+    const Store store;
+    Limiter limiter{window, Leased{store, {.size = 8}}, clock};
+    CHECK(allowed_of(4, limiter, "idle") == 4);
+    REQUIRE(limiter.storage().stats().taken == 7);
+    clock.advance(1s);
+    CHECK(allowed_of(600, limiter, "busy") == 600);
+    CHECK(limiter.storage().stats().returned == 3);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // A hot key over several sub-keys: together they admit what the limit does, and no client can reach another's.
 #include <penstock/guard/split.hpp>
 
+#include "../../support/flaky_storage.hpp"
+
 #include "../../support/decisions.hpp"
 #include "../../support/print.hpp"
 #include "../../support/refusal.hpp"
@@ -689,6 +691,27 @@ TEST_CASE("options out of range are refused at once") {
     CHECK(refusal({}) == "Split.is_hot is empty: allowed is a predicate");
     CHECK(refusal({.ways = 1, .is_hot = is_hot}) == "(not refused)");
     CHECK(refusal({.ways = 64, .is_hot = is_hot}) == "(not refused)");
+}
+
+TEST_CASE("a handler that is called at once may end the limiter, also after a second try") {
+    support::FlakyStorage store;
+    using Storage = penstock::Split<penstock::DeniedCache<support::FlakyStorage>>;
+    using Owned = penstock::Limiter<penstock::FixedWindow, Storage, penstock::ManualClock>;
+    const penstock::ManualClock clock;
+    auto limiter = std::make_unique<Owned>(
+        penstock::FixedWindow{.limit = 2, .window = 1h},
+        Storage(penstock::DeniedCache{store}, {.ways = 2, .is_hot = [](std::string_view) { return true; }}),
+        clock);
+    for (int i = 0; i < 20; ++i) {
+        (void)limiter->check("key");  // until this process knows that both shares are used up
+    }
+    penstock::Decision told{.allowed = true};
+    limiter->async_check("key", 1, [&](const penstock::Decision& decision) {
+        told = decision;
+        limiter.reset();
+    });
+    CHECK(limiter == nullptr);
+    CHECK_FALSE(told.allowed);
 }
 
 }  // namespace
