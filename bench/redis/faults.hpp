@@ -13,6 +13,7 @@
 
 #include "../../tests/support/fake_server.hpp"
 #include "../../tests/support/proxy.hpp"
+#include "../../tests/support/redis_client.hpp"
 #include "../../tests/support/redis_server.hpp"
 #include "../report.hpp"
 
@@ -49,7 +50,7 @@ public:
         nanos.push_back(0);  // where nobody waited
         const auto at = nanos.begin() + static_cast<std::ptrdiff_t>(nanos.size() * 99 / 100);
         std::nth_element(nanos.begin(), at, nanos.end());
-        report.add({"p99 of waits, the server " + fault + " / timeout",
+        report.add({"p99 of waits, server " + fault + " / timeout",
                     *at,
                     std::chrono::duration<double, std::nano>{fault_timeout}.count(),
                     Unit::nanoseconds,
@@ -83,6 +84,27 @@ inline void measure_real_faults(Report& report) {
     slow.measure(report, "answers 200 ms late");
 }
 
+/// Servers that say at once that they cannot: the policy decides, and nobody waits.
+inline void measure_refusals(Report& report) {
+    support::RedisServer server;
+    support::RedisClient client{server.port()};
+    FaultClock clock{server.port()};
+    clock.await_server();
+    client("CONFIG", "SET", "maxmemory", "1");
+    clock.measure(report, "is out of memory");
+    client("CONFIG", "SET", "maxmemory", "0");
+    clock.await_server();
+    client("REPLICAOF", "127.0.0.1", "1");
+    clock.measure(report, "is a replica");
+    client("REPLICAOF", "NO", "ONE");
+    clock.await_server();
+    client("CONFIG", "SET", "busy-reply-threshold", "1");
+    client.add({"EVAL", "while true do end", "0"});
+    client.flush();
+    clock.measure(report, "is busy with a script");
+    support::RedisClient{server.port()}("SCRIPT", "KILL");
+}
+
 inline void measure_false_servers(Report& report) {
     using Connection = support::FakeServer::Connection;
     const support::FakeServer silent{[](Connection& connection) { connection.be_silent(); }};
@@ -102,6 +124,7 @@ inline void measure_false_servers(Report& report) {
 
 inline void measure_faults(Report& report) {
     measure_real_faults(report);
+    measure_refusals(report);
     measure_false_servers(report);
 }
 

@@ -168,8 +168,14 @@ TEST_CASE("8 processes of 4 threads admit exactly the limit while scripts are fl
         RedisClient(server.port())("FLUSHALL");
         check_that_processes_share_a_limit(url_of(server), layout);
     }
-    RedisClient(server.port())("SET", "stop", "1");
+    RedisClient client(server.port());
+    client("SET", "stop", "1");
     CHECK(flusher.number() >= 1U);
+    // More than each process loads in each layout anyway: scripts were missed under way.
+    const std::string stats = client("INFO", "commandstats").text;
+    const std::string label = "cmdstat_script|load:calls=";
+    REQUIRE(stats.find(label) != std::string::npos);
+    CHECK(std::stoul(stats.substr(stats.find(label) + label.size())) > 16);
 }
 
 TEST_CASE("a child forked with calls in flight has a connection of its own, and leaves the parent's alone" *

@@ -92,18 +92,18 @@ private:
     penstock::Limiter<penstock::TokenBucket, penstock::RedisStorage> limiter_;
 };
 
-/// Threads that check without a pause while it lives; each decision must be the store's or the policy's.
+/// Threads that check without a pause while it lives; each decision must be the store's, of that thread's own client,
+/// or the policy's.
 class Load {
 public:
     explicit Load(Watched& watched, std::size_t threads = 2) {
         for (std::size_t i = 0; i < threads; ++i) {
-            threads_.emplace_back([this, &watched, key = "load" + std::to_string(i)] {
+            // A cost of its own tells whose answers a client gets.
+            threads_.emplace_back([this, &watched, cost = i + 1, key = "load" + std::to_string(i)] {
+                std::uint64_t left = limit;
                 while (!stopping_) {
-                    const penstock::Decision decision = watched.limiter().check(key);
-                    const bool right = decision.source == penstock::Source::store
-                                           ? decision.limit == limit && decision.allowed
-                                           : decision.source == penstock::Source::fail_open && decision.allowed;
-                    wrong_ += right ? 0 : 1;
+                    const penstock::Decision decision = watched.limiter().check(key, cost);
+                    wrong_ += is_right(decision, cost, left) ? 0 : 1;
                     ++made_;
                 }
             });
@@ -123,6 +123,17 @@ public:
     }
 
 private:
+    /// What is left goes down by the costs, also of checks whose answers came too late; or the server has forgotten.
+    static bool is_right(const penstock::Decision& decision, std::uint64_t cost, std::uint64_t& left) {
+        if (decision.source == penstock::Source::fail_open) {
+            return decision.allowed;
+        }
+        const bool goes_down = decision.remaining < left || decision.remaining > limit - 100 * cost;
+        left = decision.remaining;
+        return decision.source == penstock::Source::store && decision.allowed && decision.limit == limit && goes_down &&
+               (limit - left) % cost == 0;
+    }
+
     std::atomic<bool> stopping_{false};
     std::atomic<std::uint64_t> made_{0};
     std::atomic<std::uint64_t> wrong_{0};
