@@ -136,6 +136,8 @@ private:
     static constexpr bool exact = std::is_same_v<Clock, ManualClock>;
 
     struct Asked {
+        explicit Asked(const Decision& decision) : right(decision) {}
+
         Decision right;
         Decision ours{};
         std::atomic<bool> answered{false};
