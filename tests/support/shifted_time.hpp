@@ -51,9 +51,11 @@ public:
         const bool made = file >= 0 && ::ftruncate(file, sizeof(SharedShift)) == 0;
         ::close(file);
         path_ = name;
+        library_ = name + ".so";
+        std::filesystem::create_symlink(PENSTOCK_TEST_SHIFTED_TIME, library_);  // whose own path may have blanks
         shift_ = made ? map_shift(name.c_str()) : nullptr;
         if (shift_ == nullptr) {
-            std::filesystem::remove(path_);
+            remove_files();
             throw std::runtime_error("no temporary file " + name);
         }
     }
@@ -63,12 +65,12 @@ public:
 
     ~ShiftedTime() {
         ::munmap(shift_, sizeof(SharedShift));
-        std::filesystem::remove(path_);
+        remove_files();
     }
 
     /// What puts a process under it: for env, which hands it on to that process only.
     [[nodiscard]] std::vector<std::string> environment() const {
-        return {"LD_PRELOAD=" PENSTOCK_TEST_SHIFTED_TIME, std::string(shift_variable) + "=" + path_.string()};
+        return {"LD_PRELOAD=" + library_.string(), std::string(shift_variable) + "=" + path_.string()};
     }
 
     /// The time stands from now on, at so long after the Unix epoch.
@@ -78,7 +80,13 @@ public:
     }
 
 private:
+    void remove_files() const {
+        std::filesystem::remove(path_);
+        std::filesystem::remove(library_);
+    }
+
     std::filesystem::path path_;
+    std::filesystem::path library_;
     SharedShift* shift_ = nullptr;
 };
 
