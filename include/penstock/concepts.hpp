@@ -133,7 +133,7 @@ inline constexpr bool binds = std::is_constructible_v<BoundOf<Storage, Algorithm
 
 /// What is bound goes by priorities.
 template <class Bound>
-concept Shedding = requires(Bound& bound) {
+concept Shedding = requires(const Bound& bound) {
     requires std::same_as<decltype(bound.shed(Priority::low)), std::optional<Decision>>;
     requires noexcept(bound.shed(Priority::low));
 };

@@ -230,4 +230,37 @@ TEST_CASE("while a server hangs the checks of low priority are not sent, and are
     }
 }
 
+/// Handlers ask once more while their limiter ends; all are told.
+template <class Guard>
+void check_that_who_asks_while_it_ends_is_told(const RedisServer& server, Guard guard) {
+    constexpr int asked = 100;
+    std::atomic<int> told{0};
+    {
+        const support::Pause pause(server);
+        Limiter limiter{TokenBucket{.capacity = 1000, .refill = penstock::per_hour(1)}, guard(storage_of(server))};
+        for (int i = 0; i < asked; ++i) {
+            limiter.async_check("key", 1, [&](const Decision&) {
+                ++told;
+                limiter.async_check("key", 1, [&](const Decision&) { ++told; });
+            });
+        }
+    }
+    CHECK(told == 2 * asked);
+}
+
+TEST_CASE("handlers that ask again are told as well before their limiter is destroyed, whatever guards it") {
+    const RedisServer server;
+    check_that_who_asks_while_it_ends_is_told(server, [](const RedisStorage& store) {
+        return Guarded{store, {.on_failure = penstock::Local{.gateways = 2, .max_keys = 1000}}};
+    });
+    check_that_who_asks_while_it_ends_is_told(server, [](const RedisStorage& store) { return DeniedCache{store}; });
+    check_that_who_asks_while_it_ends_is_told(server, [](const RedisStorage& store) { return Shed{store}; });
+    check_that_who_asks_while_it_ends_is_told(server, [](const RedisStorage& store) {
+        return Split{store, {.ways = 4, .is_hot = [](std::string_view) { return true; }}};
+    });
+    check_that_who_asks_while_it_ends_is_told(server, [](const RedisStorage& store) {
+        return penstock::Leased{store, {.size = 10}};
+    });
+}
+
 }  // namespace

@@ -4,7 +4,7 @@
 #define PENSTOCK_GUARD_CIRCUIT_HPP
 
 #include <penstock/config.hpp>
-#include <penstock/detail/os.hpp>
+#include <penstock/detail/random.hpp>
 #include <penstock/detail/threads.hpp>
 #include <penstock/guard/breaker.hpp>
 #include <penstock/plan.hpp>
@@ -66,7 +66,7 @@ private:
         Pass pass = Pass::refused;
         if (now >= probe_at_.load(std::memory_order_relaxed)) {
             const Lock lock(lock_);
-            pass = breaker_.ask(now, next_random());
+            pass = breaker_.ask(now, random_.next());
             publish();
         }
         std::atomic<std::uint64_t>& count = pass == Pass::refused ? refused_ : probes_;
@@ -83,7 +83,7 @@ private:
         } else {
             pass_on(now);
             const bool was_open = breaker_.open();
-            breaker_.failed(now, next_random());
+            breaker_.failed(now, random_.next());
             openings_.fetch_add(breaker_.open() && !was_open ? 1 : 0, std::memory_order_relaxed);
         }
         publish();
@@ -94,11 +94,6 @@ private:
         breaker_.succeeded(seen_, well_.exchange(0, std::memory_order_relaxed));
         seen_ = (std::max)(seen_, now);
         next_tenth_.store(breaker_.end_of_tenth(seen_), std::memory_order_relaxed);
-    }
-
-    [[nodiscard]] std::uint64_t next_random() noexcept {
-        random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-        return random_ >> 16;
     }
 
     void publish() noexcept {
@@ -115,7 +110,7 @@ private:
 
     // Under the lock.
     Micros seen_ = 0;
-    std::uint64_t random_ = detail::random_bits();
+    detail::QuickRandom random_;
     Breaker breaker_;
 };
 

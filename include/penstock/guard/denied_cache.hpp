@@ -25,7 +25,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -292,7 +291,8 @@ private:
 /// Thread-safe.
 template <class Storage>
 template <class Algorithm>
-class DeniedCache<Storage>::Bound {
+class DeniedCache<Storage>::Bound
+    : public detail::BoundGuard<DeniedCache<Storage>::Bound<Algorithm>, detail::BoundOf<Storage, Algorithm>> {
     using Inner = detail::BoundOf<Storage, Algorithm>;
     using AnyPlan = Plan<Algorithm>;
     using Asked = detail::DeniedTable::Asked;
@@ -300,7 +300,7 @@ class DeniedCache<Storage>::Bound {
 public:
     /// Throws std::invalid_argument if an option is out of range.
     explicit Bound(const DeniedCache& cache)
-        : inner_(cache.storage_), table_(std::make_shared<detail::DeniedTable>(cache.options_)) {}
+        : table_(std::make_shared<detail::DeniedTable>(cache.options_)), inner_(cache.storage_) {}
 
     PENSTOCK_INLINE StoreError apply(Op op,
                                      std::string_view key,
@@ -376,20 +376,6 @@ public:
                            });
     }
 
-    [[nodiscard]] std::optional<Decision> shed(Priority priority) noexcept requires detail::Shedding<Inner> {
-        return inner_.shed(priority);
-    }
-
-    [[nodiscard]] Decision failed(StoreError error) const noexcept { return detail::failed(inner_, error); }
-
-    [[nodiscard]] std::size_t node_of(std::string_view key, Micros now) const noexcept {
-        if constexpr (requires { inner_.node_of(key, now); }) {
-            return inner_.node_of(key, now);
-        } else {
-            return 0;
-        }
-    }
-
     /// The storage beneath, with its own counters.
     [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
 
@@ -441,9 +427,9 @@ private:
             });
     }
 
-    Inner inner_;
     std::shared_ptr<detail::DeniedTable> table_;
     [[no_unique_address]] detail::LocalTime clock_;
+    Inner inner_;
 };
 
 PENSTOCK_END_NAMESPACE

@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -66,6 +68,34 @@ template <class Bound, class Algorithm>
 concept Asynchronous = requires(Bound& bound, const Plan<Algorithm>& plan) {
     bound.async_apply(
         Op::check, std::string_view{}, plan, Micros{}, std::uint64_t{1}, [](StoreError, const Decision&) {});
+};
+
+template <class Bound>
+concept KnowsNodes = requires(const Bound& bound) {
+    requires std::same_as<decltype(bound.node_of(std::string_view{}, Micros{})), std::size_t>;
+};
+
+/// What a guard's Bound leaves to the storage beneath, which `Derived::inner()` is. A guard declares its own state
+/// before the storage: while that ends, handlers may ask again.
+template <class Derived, class Inner>
+class BoundGuard {
+public:
+    [[nodiscard]] Decision failed(StoreError error) const noexcept { return detail::failed(beneath(), error); }
+
+    [[nodiscard]] std::size_t node_of(std::string_view key, Micros now) const noexcept {
+        if constexpr (KnowsNodes<Inner>) {
+            return beneath().node_of(key, now);
+        } else {
+            return 0;
+        }
+    }
+
+    [[nodiscard]] std::optional<Decision> shed(Priority priority) const noexcept requires Shedding<Inner> {
+        return beneath().shed(priority);
+    }
+
+private:
+    [[nodiscard]] const Inner& beneath() const noexcept { return static_cast<const Derived*>(this)->inner(); }
 };
 
 /// How many checks of a batch a guard hands on at once, at most.

@@ -93,11 +93,6 @@ private:
     LocalStorage::Bound<Algorithm> table_;
 };
 
-template <class Bound>
-concept KnowsNodes = requires(const Bound& bound) {
-    requires std::same_as<decltype(bound.node_of(std::string_view{}, Micros{})), std::size_t>;
-};
-
 }  // namespace detail
 
 /// Asks the storage, unless the breaker of the node that has the key is open; decides by `on_failure` whatever the
@@ -173,7 +168,8 @@ struct Guarded<Storage>::Shared {
 /// Thread-safe.
 template <class Storage>
 template <class Algorithm>
-class Guarded<Storage>::Bound {
+class Guarded<Storage>::Bound
+    : public detail::BoundGuard<Guarded<Storage>::Bound<Algorithm>, detail::BoundOf<Storage, Algorithm>> {
     using Inner = detail::BoundOf<Storage, Algorithm>;
     using AnyPlan = Plan<Algorithm>;
 
@@ -184,12 +180,10 @@ class Guarded<Storage>::Bound {
         std::string_view key;
     };
 
-    Inner inner_;
-
 public:
     /// Throws std::invalid_argument if the size of the local table is out of range.
     explicit Bound(const Guarded& guarded)
-        : inner_(guarded.storage_), judge_(std::make_shared<Judge>(guarded.shared_)) {}
+        : judge_(std::make_shared<Judge>(guarded.shared_)), inner_(guarded.storage_) {}
 
     StoreError apply(Op op,
                      std::string_view key,
@@ -273,19 +267,7 @@ public:
             });
     }
 
-    [[nodiscard]] std::optional<Decision> shed(Priority priority) noexcept requires detail::Shedding<Inner> {
-        return inner_.shed(priority);
-    }
-
     [[nodiscard]] Decision failed(StoreError) const noexcept { return judge_->meaning(); }
-
-    [[nodiscard]] std::size_t node_of(std::string_view key, Micros now) const noexcept {
-        if constexpr (detail::KnowsNodes<Inner>) {
-            return inner_.node_of(key, now);
-        } else {
-            return 0;
-        }
-    }
 
     /// The storage beneath, with its own counters.
     [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
@@ -314,7 +296,7 @@ private:
 
     [[nodiscard]] PENSTOCK_INLINE Attempt begin(std::string_view key, Micros now) const noexcept {
         Shared& shared = *judge_->shared;
-        Attempt attempt{.circuit = &shared.circuit(node_of(key, now)), .time = shared.clock.at(now)};
+        Attempt attempt{.circuit = &shared.circuit(this->node_of(key, now)), .time = shared.clock.at(now)};
         attempt.pass = attempt.circuit->ask(attempt.time);
         if (Guarded::is_shared && attempt.pass != Pass::refused) {
             attempt.began = detail::steady_now().count();
@@ -345,6 +327,7 @@ private:
     }
 
     std::shared_ptr<Judge> judge_;
+    Inner inner_;
 };
 
 /// What a call needs when it is over, even if its limiter is gone by then. Thread-safe.

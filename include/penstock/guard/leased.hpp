@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,13 +53,14 @@ private:
 /// The leases of one limiter. Thread-safe.
 template <class Storage>
 template <class Algorithm>
-class Leased<Storage>::Bound {
+class Leased<Storage>::Bound
+    : public detail::BoundGuard<Leased<Storage>::Bound<Algorithm>, detail::BoundOf<Storage, Algorithm>> {
     using Inner = detail::BoundOf<Storage, Algorithm>;
     using AnyPlan = Plan<Algorithm>;
 
 public:
     explicit Bound(const Leased& leased)
-        : inner_(leased.storage_), desk_(std::make_shared<Desk>(leased.options_, inner_)) {}
+        : desk_(std::make_shared<Desk>(leased.options_, inner_)), inner_(leased.storage_) {}
 
     Bound(const Bound&) = delete;
     Bound& operator=(const Bound&) = delete;
@@ -155,20 +155,6 @@ public:
         }
     }
 
-    [[nodiscard]] Decision failed(StoreError error) const noexcept { return detail::failed(inner_, error); }
-
-    [[nodiscard]] std::optional<Decision> shed(Priority priority) noexcept requires detail::Shedding<Inner> {
-        return inner_.shed(priority);
-    }
-
-    [[nodiscard]] std::size_t node_of(std::string_view key, Micros now) const noexcept {
-        if constexpr (requires { inner_.node_of(key, now); }) {
-            return inner_.node_of(key, now);
-        } else {
-            return 0;
-        }
-    }
-
     /// The storage beneath, with its own counters.
     [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
 
@@ -203,8 +189,8 @@ private:
         return error;
     }
 
-    Inner inner_;
     std::shared_ptr<Desk> desk_;
+    Inner inner_;
 };
 
 PENSTOCK_END_NAMESPACE

@@ -102,12 +102,13 @@ private:
 /// Thread-safe.
 template <class Storage>
 template <class Algorithm>
-class Shed<Storage>::Bound {
+class Shed<Storage>::Bound
+    : public detail::BoundGuard<Shed<Storage>::Bound<Algorithm>, detail::BoundOf<Storage, Algorithm>> {
     using Inner = detail::BoundOf<Storage, Algorithm>;
     using AnyPlan = Plan<Algorithm>;
 
 public:
-    explicit Bound(const Shed& shed) : inner_(shed.storage_), load_(shed.load_) {}
+    explicit Bound(const Shed& shed) : load_(shed.load_), inner_(shed.storage_) {}
 
     StoreError apply(Op op,
                      std::string_view key,
@@ -168,7 +169,7 @@ public:
     }
 
     /// The decision of a check that is not to be sent.
-    [[nodiscard]] std::optional<Decision> shed(Priority priority) noexcept {
+    [[nodiscard]] std::optional<Decision> shed(Priority priority) const noexcept {
         if (load_->sheds(priority)) {
             return load_->shed();
         }
@@ -179,24 +180,14 @@ public:
         }
     }
 
-    [[nodiscard]] Decision failed(StoreError error) const noexcept { return detail::failed(inner_, error); }
-
-    [[nodiscard]] std::size_t node_of(std::string_view key, Micros now) const noexcept {
-        if constexpr (requires { inner_.node_of(key, now); }) {
-            return inner_.node_of(key, now);
-        } else {
-            return 0;
-        }
-    }
-
     /// The storage beneath, with its own counters.
     [[nodiscard]] const Inner& inner() const noexcept { return inner_; }
 
     [[nodiscard]] ShedStats stats() const noexcept { return load_->stats(); }
 
 private:
-    Inner inner_;
     std::shared_ptr<Load> load_;
+    Inner inner_;
 };
 
 PENSTOCK_END_NAMESPACE

@@ -7,7 +7,7 @@
 #include <penstock/concepts.hpp>
 #include <penstock/config.hpp>
 #include <penstock/decision.hpp>
-#include <penstock/detail/os.hpp>
+#include <penstock/detail/random.hpp>
 #include <penstock/detail/threads.hpp>
 #include <penstock/detail/throw.hpp>
 #include <penstock/guard/door.hpp>
@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,9 +48,8 @@ inline constexpr std::uint64_t most_ways = 64;
 
 /// Any number: cheap, and nobody's secret.
 [[nodiscard]] inline std::uint64_t thread_random() noexcept {
-    thread_local std::uint64_t state = random_bits();
-    state = state * 6364136223846793005U + 1442695040888963407U;
-    return state >> 33;
+    thread_local QuickRandom random;
+    return random.next();
 }
 
 /// The most that is admitted at once: what a fresh client has left, if the plan does not tell.
@@ -213,7 +211,8 @@ private:
 /// Thread-safe.
 template <class Storage>
 template <class Algorithm>
-class Split<Storage>::Bound {
+class Split<Storage>::Bound
+    : public detail::BoundGuard<Split<Storage>::Bound<Algorithm>, detail::BoundOf<Storage, Algorithm>> {
     static_assert(Shareable<Algorithm>, "penstock: Split needs an algorithm that has a `share`");
 
     using Inner = detail::BoundOf<Storage, Algorithm>;
@@ -221,8 +220,8 @@ class Split<Storage>::Bound {
 
 public:
     explicit Bound(const Split& split)
-        : is_hot_(split.options_.is_hot), inner_(split.storage_),
-          ways_(std::make_shared<Ways>(split.options_.ways, inner_)) {}
+        : is_hot_(split.options_.is_hot), ways_(std::make_shared<Ways>(split.options_.ways, inner_)),
+          inner_(split.storage_) {}
 
     Bound(const Bound&) = delete;
     Bound& operator=(const Bound&) = delete;
@@ -289,20 +288,6 @@ public:
             inner_.async_apply(op, Key(key, mark, ""), plan, now, cost, std::move(handler));
         } else {
             inner_.async_apply(op, key, plan, now, cost, std::move(handler));
-        }
-    }
-
-    [[nodiscard]] std::optional<Decision> shed(Priority priority) noexcept requires detail::Shedding<Inner> {
-        return inner_.shed(priority);
-    }
-
-    [[nodiscard]] Decision failed(StoreError error) const noexcept { return detail::failed(inner_, error); }
-
-    [[nodiscard]] std::size_t node_of(std::string_view key, Micros now) const noexcept {
-        if constexpr (requires { inner_.node_of(key, now); }) {
-            return inner_.node_of(key, now);
-        } else {
-            return 0;
         }
     }
 
@@ -484,8 +469,8 @@ private:
     }
 
     std::function<bool(std::string_view)> is_hot_;
-    Inner inner_;
     std::shared_ptr<Ways> ways_;
+    Inner inner_;
 };
 
 /// An operation on all sub-keys, each round of which ends with the last answer.

@@ -5,7 +5,7 @@
 #define PENSTOCK_REDIS_TRAFFIC_HPP
 
 #include <penstock/config.hpp>
-#include <penstock/detail/os.hpp>
+#include <penstock/detail/random.hpp>
 #include <penstock/redis/call.hpp>
 #include <penstock/redis/event.hpp>
 #include <penstock/redis/meta.hpp>
@@ -41,7 +41,7 @@ class Traffic {
 public:
     explicit Traffic(const Settings& settings, std::shared_ptr<const TlsContext> tls)
         : settings_(settings), tls_(std::move(tls)), expected_(greeting_of(settings, settings.meta).answers),
-          router_(settings), random_(detail::random_bits()) {
+          router_(settings) {
         for (const Endpoint& endpoint : settings.target.endpoints) {
             add_node(endpoint);
         }
@@ -188,8 +188,7 @@ public:
         connections_changed = true;
         stats.losses += was_ready ? 1 : 0;
         node.disconnect();
-        random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-        node.fsm.lost(now, error, random_ >> 16);
+        node.fsm.lost(now, error, random_.next());
         router_.doubt();
         while (!node.pipeline.empty()) {
             const Sent sent = node.pipeline.pop();
@@ -600,7 +599,7 @@ private:
     Calls under_way_;         // in the order of their deadlines, but for those of a caller who waits for several calls
     Calls finished_;          // whose callers are to be told
     std::deque<Call*> lost_;  // of which it is not known yet whom to ask
-    std::uint64_t random_;
+    detail::QuickRandom random_;
     std::size_t asked_last_ = 0;  // the node whose turn it is to be asked for the slots
 };
 
