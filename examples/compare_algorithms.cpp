@@ -3,12 +3,13 @@
 #include <penstock/penstock.hpp>
 
 #include "compare_algorithms/drawing.hpp"
+#include "picture.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
-#include <fstream>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,19 +69,10 @@ drawing::Timeline compare() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc == 1) {
-        drawing::print(compare());
-        return 0;
-    }
-    if (argc != 3 || std::string_view(argv[1]) != "--svg") {
-        std::fputs("usage: compare_algorithms [--svg FILE]\n", stderr);
-        return 2;
-    }
-    std::ofstream file(argv[2]);
-    drawing::write_svg(file, compare());
-    file.close();
-    if (!file) {
-        std::fprintf(stderr, "compare_algorithms: cannot write %s\n", argv[2]);
-        return 1;
-    }
+    return support::print_or_draw(
+        argc,
+        argv,
+        "compare_algorithms",
+        [] { drawing::print(compare()); },
+        [](std::ostream& file) { drawing::write_svg(file, compare()); });
 }

@@ -4,6 +4,7 @@
 #include <penstock/penstock.hpp>
 
 #include "fleet_simulation/drawing.hpp"
+#include "picture.hpp"
 #include "support.hpp"
 
 #include <algorithm>
@@ -12,8 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <string_view>
@@ -180,21 +181,10 @@ void print(const std::vector<drawing::Result>& results) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc == 1) {
-        print(simulate_all());
-        return 0;
-    }
-    if (argc != 3 || std::string_view(argv[1]) != "--svg") {
-        std::fputs("usage: fleet_simulation [--svg FILE]\n", stderr);
-        return 2;
-    }
-    const std::vector<drawing::Result> results = simulate_all();
-    std::ofstream file(argv[2]);
-    drawing::Svg(file, results)
-        .write(title, "What leases of so many units save, and what they cost: units above the limit.");
-    file.close();
-    if (!file) {
-        std::fprintf(stderr, "fleet_simulation: cannot write %s\n", argv[2]);
-        return 1;
-    }
+    const auto draw = [](std::ostream& file) {
+        drawing::Svg(file, title, simulate_all())
+            .write("What leases of so many units save, and what they cost: units above the limit.");
+    };
+    return support::print_or_draw(
+        argc, argv, "fleet_simulation", [] { print(simulate_all()); }, draw);
 }

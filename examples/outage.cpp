@@ -5,6 +5,7 @@
 #include <penstock/storage/redis.hpp>
 
 #include "outage/drawing.hpp"
+#include "picture.hpp"
 #include "redis_server.hpp"
 #include "support.hpp"
 
@@ -13,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <mutex>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -125,19 +126,10 @@ void print(std::vector<drawing::Second> seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc == 1) {
-        print(live_through());
-        return 0;
-    }
-    if (argc != 3 || std::string_view(argv[1]) != "--svg") {
-        std::fputs("usage: outage [--svg FILE]\n", stderr);
-        return 2;
-    }
-    std::ofstream file(argv[2]);
-    drawing::write_svg(file, live_through());
-    file.close();
-    if (!file) {
-        std::fprintf(stderr, "outage: cannot write %s\n", argv[2]);
-        return 1;
-    }
+    return support::print_or_draw(
+        argc,
+        argv,
+        "outage",
+        [] { print(live_through()); },
+        [](std::ostream& file) { drawing::write_svg(file, live_through()); });
 }

@@ -3,6 +3,8 @@
 #ifndef PENSTOCK_EXAMPLES_COMPARE_ALGORITHMS_DRAWING_HPP
 #define PENSTOCK_EXAMPLES_COMPARE_ALGORITHMS_DRAWING_HPP
 
+#include "../picture.hpp"
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -100,22 +102,19 @@ inline void print(const Timeline& timeline) {
 
 class Svg {
 public:
-    Svg(std::ostream& out, const Timeline& timeline) : out_(out), timeline_(timeline) {}
+    Svg(std::ostream& out, const Timeline& timeline)
+        : timeline_(timeline), picture_(out, width, height_of(timeline), timeline.title, style) {}
 
     void write() {
-        const int height = top + (static_cast<int>(timeline_.tracks.size()) + 1) * pitch + 24;
-        out_ << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << width << ' ' << height << "' role='img'>\n"
-             << "<title>" << timeline_.title << "</title>\n"
-             << style;
-        rect("paper", 0, 0, width, height);
-        text("title", left, 38, timeline_.title);
-        text("", left, 60, "The same traffic through each algorithm: requests per 100 ms. Windows meet at the lines.");
-        rect("allowed", right - 160, 50, 12, 12);
-        text("", right - 142, 60, "allowed");
-        rect("rejected", right - 78, 50, 12, 12);
-        text("", right - 60, 60, "rejected");
+        picture_.text("title", left, 38, timeline_.title);
+        picture_.text(
+            "", left, 60, "The same traffic through each algorithm: requests per 100 ms. Windows meet at the lines.");
+        picture_.rect("allowed", right - 160, 50, 12, 12);
+        picture_.text("", right - 142, 60, "allowed");
+        picture_.rect("rejected", right - 78, 50, 12, 12);
+        picture_.text("", right - 60, 60, "rejected");
         for (const Phase& phase : timeline_.phases) {
-            text("middle", (x(phase.begin) + x(phase.end)) / 2, top - 14, phase.name);
+            picture_.text("middle", (x(phase.begin) + x(phase.end)) / 2, top - 14, phase.name);
         }
         panel(0, "All requests", "");
         bars("requests", 0, timeline_.requests.counts, {});
@@ -126,55 +125,36 @@ public:
             bars("rejected", row, difference(timeline_.requests.counts, track.counts), track.counts);
         }
         for (std::size_t i = 0; i < slices; i += slices_per_second) {
-            text("middle quiet", x(i), height - 18, std::to_string(i / slices_per_second) + " s");
+            picture_.text(
+                "middle quiet", x(i), height_of(timeline_) - 18, std::to_string(i / slices_per_second) + " s");
         }
-        out_ << "</svg>\n";
     }
 
 private:
     static constexpr int column = 13, left = 64, right = left + column * static_cast<int>(slices), width = right + 35;
     static constexpr int top = 114, pitch = 100, panel_height = 56, unit = panel_height / static_cast<int>(highest);
-    static constexpr std::string_view style = R"(<style>
-text { font-family: system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size: 13px; fill: #24292f }
-.title { font-size: 20px; font-weight: 600 }
-.name { font-weight: 600 }
-.middle { text-anchor: middle }
-.end { text-anchor: end }
-.paper { fill: #ffffff }
-.quiet { fill: #57606a }
-.line { fill: #8c959f; fill-opacity: 0.6 }
+    static constexpr std::string_view style = R"(.line { fill: #8c959f; fill-opacity: 0.6 }
 .requests { fill: #8c959f }
 .allowed { fill: #2a7fb8 }
 .rejected { fill: #e8893c }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 }
-  .paper { fill: #0d1117 }
-  .quiet { fill: #9198a1 }
-}
-</style>
 )";
+
+    [[nodiscard]] static int height_of(const Timeline& timeline) {
+        return top + (static_cast<int>(timeline.tracks.size()) + 1) * pitch + 24;
+    }
 
     [[nodiscard]] static int x(std::size_t i) { return left + static_cast<int>(i) * column; }
     [[nodiscard]] static int baseline(int row) { return top + row * pitch + panel_height + 18; }
 
-    void rect(std::string_view kind, int x, int y, int w, int h) {
-        out_ << "<rect class='" << kind << "' x='" << x << "' y='" << y << "' width='" << w << "' height='" << h
-             << "'/>\n";
-    }
-
-    void text(std::string_view kind, int x, int y, std::string_view what) {
-        out_ << "<text class='" << kind << "' x='" << x << "' y='" << y << "'>" << what << "</text>\n";
-    }
-
     void panel(int row, std::string_view name, std::string_view what) {
         const int base = baseline(row);
-        text("name", left, base - panel_height - 8, name);
-        text("end quiet", right, base - panel_height - 8, what);
-        text("end quiet", left - 8, base, "0");
-        text("end quiet", left - 8, base - panel_height + 10, std::to_string(highest));
-        rect("line", left, base, right - left, 1);
+        picture_.text("name", left, base - panel_height - 8, name);
+        picture_.text("end quiet", right, base - panel_height - 8, what);
+        picture_.text("end quiet", left - 8, base, "0");
+        picture_.text("end quiet", left - 8, base - panel_height + 10, std::to_string(highest));
+        picture_.rect("line", left, base, right - left, 1);
         for (std::size_t i = 0; i < slices; i += slices_per_second) {
-            rect("line", x(i), base - panel_height, 1, panel_height);
+            picture_.rect("line", x(i), base - panel_height, 1, panel_height);
         }
     }
 
@@ -183,12 +163,12 @@ text { font-family: system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size:
             if (counts[i] == 0) continue;
             const int bottom = baseline(row) - static_cast<int>(below[i]) * unit;
             const int size = static_cast<int>(counts[i]) * unit;
-            rect(kind, x(i) + 2, bottom - size, column - 2, size);
+            picture_.rect(kind, x(i) + 2, bottom - size, column - 2, size);
         }
     }
 
-    std::ostream& out_;
     const Timeline& timeline_;
+    support::Picture picture_;
 };
 
 inline void write_svg(std::ostream& out, const Timeline& timeline) {

@@ -3,6 +3,8 @@
 #ifndef PENSTOCK_EXAMPLES_FLEET_SIMULATION_DRAWING_HPP
 #define PENSTOCK_EXAMPLES_FLEET_SIMULATION_DRAWING_HPP
 
+#include "../picture.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -35,71 +37,49 @@ inline std::string ratio(std::uint64_t part, std::uint64_t whole) {
 // The picture: a row for each size, store commands to the left, overshoot to the right.
 class Svg {
 public:
-    Svg(std::ostream& out, const std::vector<Result>& results) : out_(out), results_(results) {}
+    Svg(std::ostream& out, std::string_view title, const std::vector<Result>& results)
+        : title_(title), results_(results),
+          picture_(out, width, top + static_cast<int>(results.size()) * pitch + 24, title, style) {}
 
-    void write(std::string_view title, std::string_view subtitle) {
-        const int height = top + static_cast<int>(results_.size()) * pitch + 24;
-        out_ << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << width << ' ' << height << "' role='img'>\n"
-             << "<title>" << title << "</title>\n"
-             << style;
-        rect("paper", 0, 0, width, height);
-        text("title", left, 38, title);
-        text("", left, 60, subtitle);
-        text("end name", left - 12, top - 16, "units");
-        text("name", left, top - 16, "store commands per check");
-        text("name", middle, top - 16, "units above the limit, and at most");
+    void write(std::string_view subtitle) {
+        picture_.text("title", left, 38, title_);
+        picture_.text("", left, 60, subtitle);
+        picture_.text("end name", left - 12, top - 16, "units");
+        picture_.text("name", left, top - 16, "store commands per check");
+        picture_.text("name", middle, top - 16, "units above the limit, and at most");
         int row = 0;
         for (const Result& result : results_) {
             draw(result, top + pitch * row++);
         }
-        out_ << "</svg>\n";
     }
 
 private:
     static constexpr int left = 78, length = 330, middle = 500, width = 960, top = 116, pitch = 34, bar = 20;
-    static constexpr std::string_view style = R"(<style>
-text { font-family: system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size: 13px; fill: #24292f }
-.title { font-size: 20px; font-weight: 600 }
-.name { font-weight: 600 }
-.end { text-anchor: end }
-.paper { fill: #ffffff }
-.commands { fill: #2a7fb8 }
+    static constexpr std::string_view style = R"(.commands { fill: #2a7fb8 }
 .overshoot { fill: #e8893c }
 .bound { fill: #e8893c; fill-opacity: 0.25 }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 }
-  .paper { fill: #0d1117 }
-}
-</style>
 )";
 
     void draw(const Result& result, int y) {
         const std::uint64_t widest = (std::max)(results_.back().bound, std::uint64_t{1});
-        text("end", left - 12, y + 15, std::to_string(result.size));
+        picture_.text("end", left - 12, y + 15, std::to_string(result.size));
         const int commands = scaled(result.commands, result.checks);
-        rect("commands", left, y, commands, bar);
-        text("", left + commands + 8, y + 15, ratio(result.commands, result.checks));
+        picture_.rect("commands", left, y, commands, bar);
+        picture_.text("", left + commands + 8, y + 15, ratio(result.commands, result.checks));
         const int bound = scaled(result.bound, widest);
-        rect("bound", middle, y, bound, bar);
-        rect("overshoot", middle, y, scaled(result.overshoot, widest), bar);
-        text("", middle + bound + 8, y + 15, std::to_string(result.overshoot) + " of " + std::to_string(result.bound));
+        picture_.rect("bound", middle, y, bound, bar);
+        picture_.rect("overshoot", middle, y, scaled(result.overshoot, widest), bar);
+        picture_.text(
+            "", middle + bound + 8, y + 15, std::to_string(result.overshoot) + " of " + std::to_string(result.bound));
     }
 
     [[nodiscard]] static int scaled(std::uint64_t part, std::uint64_t whole) {
         return static_cast<int>(part * static_cast<std::uint64_t>(length) / whole);
     }
 
-    void rect(std::string_view kind, int x, int y, int w, int h) {
-        out_ << "<rect class='" << kind << "' x='" << x << "' y='" << y << "' width='" << w << "' height='" << h
-             << "'/>\n";
-    }
-
-    void text(std::string_view kind, int x, int y, std::string_view what) {
-        out_ << "<text class='" << kind << "' x='" << x << "' y='" << y << "'>" << what << "</text>\n";
-    }
-
-    std::ostream& out_;
+    std::string_view title_;
     const std::vector<Result>& results_;
+    support::Picture picture_;
 };
 
 }  // namespace drawing

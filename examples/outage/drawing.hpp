@@ -5,6 +5,8 @@
 
 #include <penstock/decision.hpp>
 
+#include "../picture.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -47,45 +49,29 @@ struct Second {
 /// A column for each second: who decided, and under it what the server did, the breaker's state and the latency.
 class Svg {
 public:
-    explicit Svg(std::ostream& out) : out_(out) {}
+    Svg(std::ostream& out, const std::vector<Second>& seconds)
+        : seconds_(seconds), picture_(out, left + static_cast<int>(seconds.size()) * pitch + 20, height, title, style) {
+    }
 
-    void write(std::vector<Second> seconds) {
-        const int width = left + static_cast<int>(seconds.size()) * pitch + 20;
-        out_ << "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 " << width << " " << height << "' role='img'>\n"
-             << "<title>" << title << "</title>\n"
-             << style;
-        rect("paper", 0, 0, width, height);
-        text("title", 20, 38, title);
+    void write() {
+        picture_.text("title", 20, 38, title);
         legend();
         for (const auto& [row, name] : {std::pair{0, "server"}, {1, "breaker"}, {2, "p99"}}) {
-            text("quiet", 20, line(row), name);
+            picture_.text("quiet", 20, line(row), name);
         }
         int column = 0;
-        for (Second& second : seconds) {
+        for (Second& second : seconds_) {
             draw(second, left + column++ * pitch);
         }
-        out_ << "</svg>\n";
     }
 
 private:
     static constexpr std::string_view title = "Requests per second while the store dies, comes back, hangs and goes on";
     static constexpr int left = 90, pitch = 84, bar = 64, base = 300, height = 390;
     static constexpr std::uint64_t per_pixel = 3;
-    static constexpr std::string_view style = R"(<style>
-text { font-family: system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size: 13px; fill: #24292f }
-.title { font-size: 20px; font-weight: 600 }
-.middle { text-anchor: middle }
-.paper { fill: #ffffff }
-.quiet { fill: #57606a }
-.store { fill: #2a7fb8 }
+    static constexpr std::string_view style = R"(.store { fill: #2a7fb8 }
 .fallback { fill: #8a63d2 }
 .rejected { fill: #e8893c }
-@media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 }
-  .paper { fill: #0d1117 }
-  .quiet { fill: #9198a1 }
-}
-</style>
 )";
 
     [[nodiscard]] static int line(int row) { return base + 26 + row * 22; }
@@ -95,8 +81,8 @@ text { font-family: system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size:
         for (const auto& [kind, name] : {std::pair{"store", "allowed by the store"},
                                          {"fallback", "allowed by this process alone"},
                                          {"rejected", "rejected"}}) {
-            rect(kind, x, 52, 12, 12);
-            text("", x + 18, 63, name);
+            picture_.rect(kind, x, 52, 12, 12);
+            picture_.text("", x + 18, 63, name);
             x += 230;
         }
     }
@@ -111,27 +97,19 @@ text { font-family: system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif; font-size:
                                           {"rejected", second.requests - second.allowed}}) {
             const int size = static_cast<int>(count / per_pixel);
             y -= size;
-            rect(kind, x, y, bar, size);
+            picture_.rect(kind, x, y, bar, size);
         }
-        text("middle", x + bar / 2, line(0), second.server);
-        text("middle", x + bar / 2, line(1), second.breaker);
-        text("middle", x + bar / 2, line(2), std::to_string(second.p99().count()) + " us");
+        picture_.text("middle", x + bar / 2, line(0), second.server);
+        picture_.text("middle", x + bar / 2, line(1), second.breaker);
+        picture_.text("middle", x + bar / 2, line(2), std::to_string(second.p99().count()) + " us");
     }
 
-    void rect(std::string_view kind, int x, int y, int w, int h) {
-        out_ << "<rect class='" << kind << "' x='" << x << "' y='" << y << "' width='" << w << "' height='" << h
-             << "'/>\n";
-    }
-
-    void text(std::string_view kind, int x, int y, std::string_view what) {
-        out_ << "<text class='" << kind << "' x='" << x << "' y='" << y << "'>" << what << "</text>\n";
-    }
-
-    std::ostream& out_;
+    std::vector<Second> seconds_;
+    support::Picture picture_;
 };
 
-inline void write_svg(std::ostream& out, std::vector<Second> seconds) {
-    Svg(out).write(std::move(seconds));
+inline void write_svg(std::ostream& out, const std::vector<Second>& seconds) {
+    Svg(out, seconds).write();
 }
 
 }  // namespace drawing
